@@ -1,0 +1,55 @@
+"""`Answer`: the learner's program as a check sees it."""
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from tensortutor.checking.describe import describe_call
+
+FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
+"""What is wrapped. A module or another callable object keeps its attributes instead."""
+
+
+class Answer:
+    """The names of the learner's program.
+
+    Functions are wrapped so that a failing check can say what was called with which shapes.
+    `source` is the program's text, `output` what it printed when it ran, `calls` how often it has
+    called each torch function during this check, by base name (`calls["softmax"]`), for a check
+    that is declared with `counts_calls=True`.
+    """
+
+    def __init__(self, namespace: dict[str, Any], source: str, output: str) -> None:
+        self._namespace = namespace
+        self.source = source
+        self.output = output
+        self.calls: Counter[str] = Counter()
+        self.last_call = ""
+        self.after_call: Callable[[], None] = lambda: None
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self._namespace[name]
+        except KeyError:
+            raise MissingName(name) from None
+        return self._recorded(name, value) if isinstance(value, FUNCTIONS) else value
+
+    def _recorded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.last_call = describe_call(name, args, kwargs)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.after_call()
+
+        return call
+
+
+class MissingName(Exception):
+    """The program has no such name. `str` is the sentence for the learner."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The program defines no `{name}`. Keep the name that the task gives.")

@@ -1,0 +1,88 @@
+"""`check`, `mutant` and `accepted`: what a check file declares."""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+
+from tensortutor.checking.answer import Answer
+
+CheckFunction = Callable[[Answer, random.Random, torch.device], None]
+C = TypeVar("C", bound=CheckFunction)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Check:
+    """One named judgement. forbid: base names of torch functions that the program may not call."""
+
+    name: str
+    run: CheckFunction
+    forbid: frozenset[str]
+    counts_calls: bool = False
+
+    @property
+    def watched(self) -> bool:
+        """The program's calls of torch functions must be seen."""
+        return self.counts_calls or bool(self.forbid)
+
+
+@dataclass(frozen=True)
+class Substitute:
+    """A function or class that takes the place of the program's own of the same name."""
+
+    name: str
+    value: Any
+
+
+@dataclass
+class Declarations:
+    """What the check file that is being executed has declared so far."""
+
+    checks: list[Check] = field(default_factory=list)
+    substitutes: list[Substitute] = field(default_factory=list)
+
+
+declared = Declarations()
+
+
+def check(name: str, *, forbid: Iterable[str] = (), counts_calls: bool = False) -> Callable[[C], C]:
+    """Declare a check.
+
+    forbid: shortcuts that the lesson is about building, as "torch.softmax". They are caught when
+    the learner's code calls them, under any alias, as method or operator, by the last part of
+    the name. counts_calls: fill `answer.calls`; off by default, because it slows every call.
+    """
+    names = frozenset(base_name(path) for path in forbid)
+
+    def declare(function: C) -> C:
+        declared.checks.append(Check(name, function, names, counts_calls))
+        return function
+
+    return declare
+
+
+def mutant(name: str, *, caught_by: CheckFunction) -> Callable[[F], F]:
+    """Declare a plausible wrong answer; `caught_by` is the check that must fail on it."""
+    del caught_by  # the author's gate reads it from the syntax tree
+    return _substitute(name)
+
+
+def accepted(name: str) -> Callable[[F], F]:
+    """Declare a right answer that is written another way; every check must pass it."""
+    return _substitute(name)
+
+
+def _substitute(name: str) -> Callable[[F], F]:
+    def declare(value: F) -> F:
+        declared.substitutes.append(Substitute(name, value))
+        return value
+
+    return declare
+
+
+def base_name(path: str) -> str:
+    """ "torch.Tensor.add_" -> "add": the part by which aliases and in-place forms agree."""
+    return path.rpartition(".")[2].strip("_")

@@ -1,0 +1,68 @@
+"""Short words for values: `f32[2, 3]`, as the lens and the checks show them."""
+
+from typing import Any
+
+import torch
+
+SHORT = {
+    torch.float64: "f64",
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.complex64: "c64",
+    torch.complex128: "c128",
+    torch.int64: "i64",
+    torch.int32: "i32",
+    torch.int16: "i16",
+    torch.int8: "i8",
+    torch.uint8: "u8",
+    torch.bool: "bool",
+}
+LONGEST = 60
+
+
+def describe(value: Any) -> str:
+    """A value in a few words: tensors by dtype and shape, containers by their first items."""
+    if isinstance(value, torch.Tensor):
+        return describe_tensor(value)
+    if isinstance(value, torch.nn.Module):
+        return type(value).__name__
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        items = ", ".join(describe(item) for item in value[:3])
+        more = f", … {len(value)} in all" if len(value) > 3 else ""
+        return f"[{items}{more}]" if isinstance(value, list) else f"({items}{more})"
+    try:
+        if callable(value) and hasattr(value, "__name__"):
+            return str(value.__name__)
+        return shorten(repr(value))
+    except Exception as error:  # a learner's __repr__ may raise anything
+        return f"<{type(value).__name__}: repr raised {type(error).__name__}>"
+
+
+def describe_tensor(tensor: torch.Tensor) -> str:
+    """`f32[2, 3]`, with the device if it is not the CPU."""
+    dtype = SHORT.get(tensor.dtype, str(tensor.dtype).removeprefix("torch."))
+    where = "" if tensor.device.type == "cpu" else f" {tensor.device}"
+    return f"{dtype}[{', '.join(map(str, tensor.shape))}]{where}"
+
+
+def describe_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """`split_heads(f32[2, 3, 20], 4)`."""
+    words = [describe(arg) for arg in args]
+    words += [f"{key}={describe(value)}" for key, value in kwargs.items()]
+    return f"{name}({', '.join(words)})"
+
+
+def describe_values(got: torch.Tensor, wanted: torch.Tensor) -> tuple[str, str]:
+    """Two 0-d tensors that differ, with as many digits as it takes to tell them apart."""
+    a, b = got.item(), wanted.item()
+    if isinstance(a, float) and isinstance(b, float):
+        short = f"{a:.6g}", f"{b:.6g}"
+        return short if short[0] != short[1] else (repr(a), repr(b))
+    return str(a), str(b)
+
+
+def shorten(text: str) -> str:
+    """At most LONGEST characters on one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,0 +1,1 @@
+"""What a course is: read from Markdown, proved by `verify`."""

@@ -1,0 +1,162 @@
+"""What a run says, in the order in which it happened.
+
+Every face (the app, the command line, `--json`, the tests) consumes this one stream:
+`Started`, then any of the others, then exactly one `Finished`.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from tensortutor.protocol.framing import ProtocolError
+from tensortutor.protocol.wire import from_wire, to_wire
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence from tensortutor itself, not from the program."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """The program begins now. layer: "full", "landlock" or "limits"."""
+
+    device: str
+    layer: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """Text that the program wrote. stream: "stdout" or "stderr".
+
+    Bytes that are not UTF-8 arrive as lone surrogates (`surrogateescape`), so that
+    `text.encode("utf-8", "surrogateescape")` gives back what was written.
+    """
+
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of a traceback in the learner's own file. Lines and columns from 1; 0: unknown."""
+
+    function: str
+    line: int
+    code: str
+    column: int = 0
+    end_column: int = 0
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The program ended with an exception.
+
+    frames: the learner's own frames, outermost first. text: the whole report as it should be
+    printed, ending in the line `type: message`.
+    """
+
+    type: str
+    message: str
+    frames: tuple[Frame, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class CheckStarted:
+    """A check begins."""
+
+    check: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check found.
+
+    message: what is wrong, one sentence. called: the learner's call, with shapes, as
+    `split_heads(f32[2, 3, 20], 4)`. got, expected, where, cause: the parts of a comparison that
+    failed, empty when they do not apply. hint: the author's advice. seed replays the inputs.
+    """
+
+    check: str
+    passed: bool
+    seed: int
+    ms: float
+    message: str = ""
+    called: str = ""
+    got: str = ""
+    expected: str = ""
+    where: str = ""
+    cause: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The value of a quiz's proof: `value` is JSON, or `error` says why there is none."""
+
+    index: int
+    value: Any = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The sum of a check run, counted by the host. missing: checks that never reported."""
+
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Every check passed, and there was at least one."""
+        return bool(self.passed) and not self.failed and not self.missing
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The program is over, and nothing of it is left.
+
+    outcome: "done" (exit status 0), "raised" (an exception), "exited" (another status),
+    "stopped" (by the learner), "time", "memory", "processes", "killed" (by a signal), "lost" (the
+    runner itself failed). code: as a shell reports it (128 + N for signal N). sentence: for the
+    learner to read. dropped: characters of output beyond the limit, counted and not kept.
+    """
+
+    outcome: str
+    code: int
+    sentence: str
+    ms: float
+    dropped: int = 0
+
+
+Event = Notice | Started | Output | Raised | CheckStarted | Verdict | Probed | Judged | Finished
+
+KINDS: dict[str, type] = {
+    kind.__name__.lower(): kind
+    for kind in (Notice, Started, Output, Raised, CheckStarted, Verdict, Probed, Judged, Finished)
+}
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """A JSON object with the event's name under "event" and its fields beside it."""
+    return {"event": type(event).__name__.lower(), **to_wire(event)}
+
+
+def event_from_json(data: dict[str, Any]) -> Event:
+    """The event of a JSON object. Raises ProtocolError if it is none."""
+    fields = dict(data)
+    name = fields.pop("event", None)
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ProtocolError(f"there is no event {name!r}")
+    event: Event = from_wire(kind, fields)
+    return event
+
+
+def replace(event: Any, **changes: Any) -> Any:
+    """A copy of an event with some fields changed."""
+    return dataclasses.replace(event, **changes)

@@ -1,0 +1,47 @@
+"""What the host asks a worker to do."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may use. A lesson may raise them, a learner may set them."""
+
+    wall_s: float = 60.0
+    memory_bytes: int = 8 << 30
+    processes: int = 64
+    file_bytes: int = 1 << 30
+    output_bytes: int = 5_000_000
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The check file to put to the program, as text.
+
+    seeds: each check runs once per seed, and fails with the first that it fails on. variant: the
+    name of a mutant or an accepted alternative of the check file that replaces the program's
+    function of the same name (the author's gate uses it), or "".
+    """
+
+    source: str
+    filename: str
+    seeds: tuple[int, ...] = (0,)
+    variant: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program to run, and what to do with its names afterwards.
+
+    filename: as the learner knows it, without folders. probes: quiz proofs, evaluated in the
+    program's namespace when it has run. judge: checks to put to it. scratch: a name (an id, safe
+    as a folder's name) under which files survive from one run to the next; "" for none.
+    """
+
+    source: str
+    filename: str = "program.py"
+    arguments: tuple[str, ...] = ()
+    scratch: str = ""
+    probes: tuple[str, ...] = ()
+    judge: Judge | None = None
+    limits: Limits = Limits()

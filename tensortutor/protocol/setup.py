@@ -1,0 +1,127 @@
+"""What the host and a zygote say to each other, before and between runs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tensortutor.protocol.framing import ProtocolError
+from tensortutor.protocol.wire import from_wire, to_wire
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The first message to a zygote: where it is and how its runs are confined.
+
+    layer: "full", "landlock" or "limits". scratch: the folder that holds one folder per lesson. readable: files and folders that a program may read (the landlock
+    layer; elsewhere the mounts decide). network: TCP on loopback is wanted. device: as torch names
+    it; the zygote itself uses none, each spare the one that it was made for.
+    """
+
+    layer: str
+    scratch: str
+    readable: tuple[str, ...] = ()
+    network: bool = False
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """One device. total and free in bytes; 0 when not known."""
+
+    name: str
+    label: str
+    total: int = 0
+    free: int = 0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The zygote has imported torch."""
+
+    torch: str
+    python: str
+    devices: tuple[DeviceInfo, ...]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The zygote cannot serve; the sentence says why."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
+class SpareMade:
+    """A process waits for a job. Its descriptors travel with this message:
+
+    channel (jobs in, events out), status (orders in, the exit status out), stdout, stderr.
+    """
+
+    pid: int
+
+
+@dataclass(frozen=True)
+class MakeSpare:
+    """Ask for one more waiting process, with this device awake in it."""
+
+    device: str
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """To a keeper: raise KeyboardInterrupt in the program."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """To a keeper: end the program and everything that it started."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """To a spare: the job, and the key that verdicts are signed with (hex)."""
+
+    job: Any
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """From the program's process: it has run to its end, with this exit status."""
+
+    code: int
+
+
+@dataclass(frozen=True)
+class Exited:
+    """From the keeper: the program's process is gone.
+
+    signal: the signal that ended it, or 0. reason: "" or the limit that the keeper enforced
+    ("processes").
+    """
+
+    code: int
+    signal: int = 0
+    reason: str = ""
+
+
+KINDS = {
+    kind.__name__.lower(): kind
+    for kind in (
+        Setup, Ready, Failed, SpareMade, MakeSpare, Interrupt, Kill, Assignment, Ended, Exited
+    )
+}  # fmt: skip
+
+
+def message_to_json(message: Any) -> dict[str, Any]:
+    """A JSON object with the message's name under "say"."""
+    return {"say": type(message).__name__.lower(), **to_wire(message)}
+
+
+def message_from_json(data: dict[str, Any]) -> Any:
+    """The message of a JSON object. Raises ProtocolError if it is none."""
+    fields = dict(data)
+    name = fields.pop("say", None)
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ProtocolError(f"there is no message {name!r}")
+    return from_wire(kind, fields)

@@ -1,0 +1,320 @@
+"""One run: gives the job to a waiting process and turns what comes back into events."""
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import selectors
+import socket
+import threading
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensortutor.protocol.events import (
+    CheckStarted,
+    Event,
+    Finished,
+    Judged,
+    Notice,
+    Output,
+    Probed,
+    Raised,
+    Started,
+    Verdict,
+    event_from_json,
+)
+from tensortutor.protocol.framing import Decoder, ProtocolError, encode
+from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import (
+    Assignment,
+    Ended,
+    Exited,
+    Interrupt,
+    Kill,
+    message_from_json,
+    message_to_json,
+)
+from tensortutor.protocol.wire import to_wire
+from tensortutor.runner.errors import RunnerError
+from tensortutor.runner.sentences import after_ended, after_exited, after_time
+from tensortutor.runner.zygote import Spare
+
+PATIENCE_S = 1.0
+"""Between asking a program to stop and killing it."""
+CHUNK = 1 << 16
+FROM_PROGRAM = (Started, Output, Raised, CheckStarted, Verdict, Probed)
+"""What a program's process may say. Everything else is the host's to say."""
+FORGED = "Something other than the checks reported a result; it does not count."
+
+
+class Run:
+    """One run under way. Iterate over it, in one thread, for its events; the last is Finished."""
+
+    def __init__(
+        self,
+        job: Job,
+        take: Callable[[], Iterator[Notice | Spare]],
+        done: Callable[[], None],
+        checks: tuple[str, ...] = (),
+    ) -> None:
+        self._job = job
+        self._take = take
+        self._done = done
+        self._checks = checks
+        self._key = secrets.token_hex(32) if job.judge is not None else ""
+        self._stop_asked = threading.Event()
+        self._wake, self._wake_end = os.pipe()
+        self._lock = threading.Lock()
+        self._awake = True
+        self._begun = time.monotonic()
+        self._kept = 0
+        self._dropped = 0
+        self._error: Raised | None = None
+        self._verdicts: dict[str, bool] = {}
+
+    def stop(self) -> None:
+        """Stop the program: KeyboardInterrupt first, a kill when that does not help."""
+        self._stop_asked.set()
+        with self._lock:
+            if self._awake:
+                os.write(self._wake_end, b"!")
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            yield from self._events()
+        finally:
+            with self._lock:
+                self._awake = False
+                os.close(self._wake)
+                os.close(self._wake_end)
+            self._done()
+
+    def _events(self) -> Iterator[Event]:
+        spare: Spare | None = None
+        try:
+            for item in self._take():
+                if isinstance(item, Spare):
+                    spare = item
+                else:
+                    yield item
+        except RunnerError as error:
+            yield Finished("lost", 70, str(error), self._ms())
+            return
+        assert spare is not None
+        if self._stop_asked.is_set():
+            spare.close()
+            yield Finished("stopped", 130, "Stopped before it began.", self._ms())
+            return
+        try:
+            yield from self._attend(spare)
+        finally:
+            spare.close()
+
+    def _attend(self, spare: Spare) -> Iterator[Event]:
+        assignment = Assignment(to_wire(self._job), self._key)
+        self._begun = time.monotonic()
+        finished: Finished | None = None
+        try:
+            spare.channel.sendall(encode(message_to_json(assignment)))
+        except (OSError, ProtocolError) as error:
+            finished = Finished("lost", 70, f"The job could not be handed over: {error}", 0.0)
+        watch = Watch(spare, self._wake)
+        while finished is None:
+            for source, data in watch.read(self._timeout(watch)):
+                for event in self._understand(source, data, watch):
+                    if isinstance(event, Finished):
+                        finished = finished or event
+                    else:
+                        yield event
+            finished = finished or self._deadline(spare, watch)
+        send(spare.status, Kill())
+        for source, data in watch.drain():
+            for event in self._understand(source, data, watch):
+                if not isinstance(event, Finished):
+                    yield event
+        watch.close()
+        if self._job.judge is not None:
+            yield self._judged()
+        yield Finished(
+            finished.outcome, finished.code, finished.sentence, self._ms(), self._dropped
+        )
+
+    # --- time ---
+
+    def _ms(self) -> float:
+        return (time.monotonic() - self._begun) * 1000
+
+    def _timeout(self, watch: "Watch") -> float:
+        now = time.monotonic()
+        ends = [self._begun + self._job.limits.wall_s, watch.patience]
+        return max(0.0, min(ends) - now)
+
+    def _deadline(self, spare: Spare, watch: "Watch") -> Finished | None:
+        """Ask to stop, then kill, when it is time."""
+        now = time.monotonic()
+        if self._stop_asked.is_set() and watch.patience == float("inf"):
+            watch.patience = now + PATIENCE_S
+            send(spare.status, Interrupt())
+        if now >= watch.patience:
+            return Finished("stopped", 137, "Stopped: it did not react, so it was killed.", 0.0)
+        if now >= self._begun + self._job.limits.wall_s:
+            return after_time(self._job.limits, self._ms())
+        return None
+
+    # --- what comes in ---
+
+    def _understand(self, source: str, data: bytes, watch: "Watch") -> Iterator[Event]:
+        if source in ("stdout", "stderr"):
+            text = watch.decode(source, data)
+            yield from self._output(Output(source, text))
+            return
+        try:
+            for message in watch.messages(source, data):
+                if source == "status":
+                    yield from self._from_keeper(message)
+                else:
+                    yield from self._from_program(message)
+        except ProtocolError as error:
+            watch.forget(source)
+            yield Notice(f"The program broke its line to tensortutor: {error}.")
+
+    def _from_keeper(self, message: dict[str, Any]) -> Iterator[Event]:
+        exited = message_from_json(message)
+        if isinstance(exited, Exited):
+            if self._stop_asked.is_set():
+                yield Finished("stopped", 130, "Stopped.", 0.0)
+            elif self._error is not None and self._error.type == "tensortutor":
+                yield Finished("lost", 70, self._error.message, 0.0)
+            else:
+                yield after_exited(exited, self._job.limits, self._ms())
+
+    def _from_program(self, message: dict[str, Any]) -> Iterator[Event]:
+        if message.get("say") == "ended":
+            ended = message_from_json(message)
+            if isinstance(ended, Ended):
+                yield after_ended(ended.code & 0xFF, self._error, self._job.limits, self._ms())
+            return
+        mac = message.pop("mac", "")
+        event = event_from_json(message)
+        if not isinstance(event, FROM_PROGRAM):
+            raise ProtocolError(f"a program may not say {message.get('event')!r}")
+        if isinstance(event, Verdict):
+            if not self._is_genuine(message, mac) or event.check in self._verdicts:
+                yield Notice(FORGED)
+                return
+            self._verdicts[event.check] = event.passed
+        elif isinstance(event, Raised):
+            self._error = event
+        elif isinstance(event, Output):
+            yield from self._output(event)
+            return
+        yield event
+
+    def _is_genuine(self, message: dict[str, Any], mac: Any) -> bool:
+        if not self._key or not isinstance(mac, str):
+            return False
+        sign = hashlib.blake2b(json.dumps(message, sort_keys=True).encode(), key=bytes.fromhex(self._key))
+        return hmac.compare_digest(sign.hexdigest(), mac.encode("ascii", "replace").decode())
+
+    def _output(self, output: Output) -> Iterator[Event]:
+        """Keep what the limit allows, count the rest."""
+        room = self._job.limits.output_bytes - self._kept
+        text = output.text[:room] if room > 0 else ""
+        self._kept += len(text)
+        self._dropped += len(output.text) - len(text)
+        if text:
+            yield Output(output.stream, text)
+
+    def _judged(self) -> Judged:
+        names = self._checks or tuple(self._verdicts)
+        return Judged(
+            passed=tuple(n for n in names if self._verdicts.get(n) is True),
+            failed=tuple(n for n in names if self._verdicts.get(n) is False),
+            missing=tuple(n for n in names if n not in self._verdicts),
+        )
+
+
+class Watch:
+    """The four lines to a run's processes, and the line by which `stop` wakes the reader."""
+
+    def __init__(self, spare: Spare, wake: int) -> None:
+        self.patience = float("inf")
+        self._wake = wake
+        self._selector = selectors.DefaultSelector()
+        self._lines: dict[str, int] = {
+            # In this order when several are ready: the pipes hold what bypassed Python's streams.
+            "stdout": spare.out,
+            "stderr": spare.err,
+            "channel": spare.channel.fileno(),
+            "status": spare.status.fileno(),
+        }
+        self._decoders = {"channel": Decoder(), "status": Decoder()}
+        self._texts = {
+            name: getincrementaldecoder("utf-8")("surrogateescape")
+            for name in ("stdout", "stderr")
+        }
+        for name, descriptor in self._lines.items():
+            os.set_blocking(descriptor, False)
+            self._selector.register(descriptor, selectors.EVENT_READ, name)
+        self._selector.register(wake, selectors.EVENT_READ, "wake")
+
+    def read(self, timeout: float) -> Iterator[tuple[str, bytes]]:
+        """What is there now, or after waiting at most so many seconds."""
+        ready = {key.data for key, _ in self._selector.select(timeout)}
+        if "wake" in ready:
+            os.read(self._wake, 64)
+        for name in tuple(self._lines):
+            if name in ready:
+                data = self._receive(name)
+                if data:
+                    yield name, data
+
+    def drain(self) -> Iterator[tuple[str, bytes]]:
+        """What is still in the pipes and in the channel, without waiting."""
+        for name in ("stdout", "stderr", "channel"):
+            # Bounded: a program that is being killed may still be writing.
+            for _ in range(64):
+                data = self._receive(name) if name in self._lines else b""
+                if not data:
+                    break
+                yield name, data
+
+    def _receive(self, name: str) -> bytes:
+        """Some bytes; b"" when there are none or the line has ended (it is then forgotten)."""
+        try:
+            data = os.read(self._lines[name], CHUNK)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            data = b""
+        if not data:
+            self.forget(name)
+        return data
+
+    def forget(self, name: str) -> None:
+        """Do not listen to a line any more."""
+        descriptor = self._lines.pop(name, None)
+        if descriptor is not None:
+            self._selector.unregister(descriptor)
+
+    def messages(self, source: str, data: bytes) -> list[dict[str, Any]]:
+        """The messages that these bytes complete. Raises ProtocolError."""
+        return self._decoders[source].feed(data)
+
+    def decode(self, source: str, data: bytes) -> str:
+        """Text of a pipe, cut anywhere."""
+        return self._texts[source].decode(data)
+
+    def close(self) -> None:
+        """Let go of the selector; the descriptors are the spare's."""
+        self._selector.close()
+
+
+def send(sock: socket.socket, message: Any) -> None:
+    """Send an order, if there is still somebody to take it."""
+    with contextlib.suppress(OSError):
+        sock.sendall(encode(message_to_json(message)))

@@ -1,0 +1,202 @@
+"""`Runner`: keeps a zygote and spares ready, and starts runs."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tensortutor.protocol.events import Notice
+from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import Setup
+from tensortutor.runner.devices import Device, choose, devices_of
+from tensortutor.runner.errors import RunnerError
+from tensortutor.runner.interpreter import other_interpreter, own_interpreter
+from tensortutor.runner.run import Run
+from tensortutor.runner.sandbox import Layer, choose_layer, readable_paths
+from tensortutor.runner.settings import Settings
+from tensortutor.runner.zygote import Spare, Zygote
+
+LOADING = "PyTorch is being loaded; your program starts as soon as it is there."
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a face shows. state: "cold", "loading", "ready" or "failed".
+
+    why: why the layer is no stronger one; when failed, the sentence.
+    """
+
+    state: str
+    layer: str = ""
+    why: str = ""
+    device: Device | None = None
+    devices: tuple[Device, ...] = ()
+    torch: str = ""
+    python: str = ""
+
+
+class Runner:
+    """Runs programs. All methods may be called from any thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._starting = threading.Lock()
+        self._zygote: Zygote | None = None
+        self._layer: Layer | None = None
+        self._device: Device | None = None
+        self._failure = ""
+        self._running = 0
+        self._idle: threading.Timer | None = None
+        self._closed = False
+
+    @property
+    def status(self) -> Status:
+        """A snapshot."""
+        with self._lock:
+            layer = self._layer or Layer("")
+            zygote = self._zygote
+            if self._failure:
+                return Status("failed", layer.name, self._failure)
+            if zygote is None:
+                return Status("cold", layer.name, layer.why)
+            if zygote.ready is None or self._device is None:
+                return Status("loading", layer.name, layer.why)
+            return Status(
+                "ready", layer.name, layer.why, self._device, devices_of(zygote.ready.devices),
+                zygote.ready.torch, zygote.ready.python,
+            )  # fmt: skip
+
+    def warm(self) -> None:
+        """Start PyTorch in the background and return at once. Failures show in `status`."""
+        with self._lock:
+            if self._zygote is not None or self._closed:
+                return
+        threading.Thread(target=self._warm_quietly, name="warm", daemon=True).start()
+
+    def prepare(self) -> None:
+        """Block until PyTorch is there. Raises RunnerError."""
+        self._serving().ask(self._settings.spares)
+
+    def start(self, job: Job, checks: tuple[str, ...] = ()) -> Run:
+        """A run of this job; nothing happens until it is iterated over.
+
+        checks: the names that must all report for a judging to count as passed.
+        """
+        return Run(job, self._take, self._one_done, checks)
+
+    def close(self) -> None:
+        """End PyTorch's process and the waiting ones."""
+        with self._lock:
+            self._closed = True
+            zygote, self._zygote = self._zygote, None
+            self._cancel_idle()
+        if zygote is not None:
+            zygote.close()
+
+    def __enter__(self) -> "Runner":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- the zygote ---
+
+    def _warm_quietly(self) -> None:
+        try:
+            self.prepare()
+        except RunnerError:
+            return  # `status` has it, and the next run will say it
+
+    def _serving(self) -> Zygote:
+        """A zygote that has imported torch; started, or started again after its death."""
+        with self._starting:
+            zygote = self._living()
+            if zygote is None:
+                zygote = self._start()
+            return zygote
+
+    def _living(self) -> Zygote | None:
+        with self._lock:
+            zygote = self._zygote
+        if zygote is not None and zygote.failure:
+            zygote.close()
+            with self._lock:
+                self._zygote = None
+            return None
+        return zygote
+
+    def _start(self) -> Zygote:
+        try:
+            if self._closed:
+                raise RunnerError("The runner is closed.")
+            zygote = self._launch()
+            ready = zygote.wait_ready()
+            device = choose(self._settings.device, devices_of(ready.devices))
+            zygote.device = device.name
+        except RunnerError as error:
+            with self._lock:
+                failed, self._zygote = self._zygote, None
+                self._failure = str(error)
+            if failed is not None:
+                failed.close()
+            raise
+        with self._lock:
+            self._device, self._failure = device, ""
+        return zygote
+
+    def _launch(self) -> Zygote:
+        wanted = self._settings.python
+        interpreter = other_interpreter(wanted) if wanted else own_interpreter()
+        layer = choose_layer(self._settings.sandbox)
+        setup = Setup(
+            layer=layer.name, scratch=str(self._settings.scratch.absolute()),
+            readable=readable_paths(interpreter), network=self._settings.network,
+        )  # fmt: skip
+        zygote = Zygote(interpreter, setup)
+        with self._lock:
+            self._layer, self._zygote, self._failure = layer, zygote, ""
+        return zygote
+
+    # --- runs ---
+
+    def _take(self) -> Iterator[Notice | Spare]:
+        with self._lock:
+            self._running += 1
+            self._cancel_idle()
+            loading = self._zygote is None or self._zygote.ready is None
+        if loading:
+            yield Notice(LOADING)
+        for attempt in (1, 2):
+            zygote = self._serving()
+            try:
+                yield zygote.take()
+                return
+            except RunnerError:
+                # It died between two runs; once, a new one is worth the wait.
+                if attempt == 2:
+                    raise
+
+    def _one_done(self) -> None:
+        with self._lock:
+            self._running -= 1
+            zygote = self._zygote
+            if not self._running and not self._closed:
+                self._cancel_idle()
+                self._idle = threading.Timer(self._settings.idle_s, self._let_go)
+                self._idle.daemon = True
+                self._idle.start()
+        if zygote is not None and not zygote.failure:
+            zygote.ask(self._settings.spares)
+
+    def _cancel_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _let_go(self) -> None:
+        with self._lock:
+            if self._running:
+                return
+            zygote, self._zygote = self._zygote, None
+        if zygote is not None:
+            zygote.close()

@@ -1,0 +1,163 @@
+"""Which layer of confinement this machine allows, and the command line that sets it up."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensortutor.runner.errors import RunnerError
+from tensortutor.runner.interpreter import Interpreter
+
+PACKAGE = Path(__file__).resolve().parent.parent
+GUEST = ("__init__.py", "protocol", "worker", "checking", "lab")
+"""The parts of our own package that a program's process imports."""
+
+SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys",
+    "/etc/alternatives", "/etc/fonts", "/etc/group", "/etc/host.conf", "/etc/hosts",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
+    "/etc/mime.types", "/etc/nsswitch.conf", "/etc/OpenCL", "/etc/passwd", "/etc/protocols",
+    "/etc/services", "/etc/ssl/certs", "/etc/timezone",
+)  # fmt: skip
+"""What programs may read of the system. Everything else, homes above all, is not there."""
+
+KEPT_VARIABLES = (
+    "PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "TERM", "COLUMNS", "LINES",
+)  # fmt: skip
+KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "TORCH_", "PYTORCH_", "OMP_", "MKL_", "KMP_")
+SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL", "PROXY")
+LANDLOCK_CREATE, LANDLOCK_VERSION = 444, 1
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer, and why it is no stronger one ("" for the strongest)."""
+
+    name: str
+    why: str = ""
+
+
+def choose_layer(wanted: str) -> Layer:
+    """The strongest layer that works here, or the one asked for.
+
+    Raises RunnerError if that one does not work here.
+    """
+    if wanted == "limits":
+        return Layer("limits", "you asked for it")
+    no_full = why_no_full()
+    if wanted in ("auto", "full") and not no_full:
+        return Layer("full")
+    if wanted == "full":
+        raise RunnerError(f"The full sandbox does not work here: {no_full}.")
+    no_landlock = why_no_landlock()
+    if not no_landlock:
+        return Layer("landlock", "you asked for it" if wanted == "landlock" else no_full)
+    if wanted == "landlock":
+        raise RunnerError(f"Landlock does not work here: {no_landlock}.")
+    return Layer("limits", f"{no_full}; {no_landlock}")
+
+
+def why_no_full() -> str:
+    """What keeps bubblewrap from working, or ""."""
+    if not sys.platform.startswith("linux"):
+        return "namespaces exist on Linux only"
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return "bubblewrap is not installed (apt-get install bubblewrap)"
+    command = [bwrap, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    try:
+        trial = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"bubblewrap cannot run ({error})"
+    if trial.returncode != 0:
+        reason = (trial.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return f"user namespaces are closed here ({reason})"
+    return ""
+
+
+def why_no_landlock() -> str:
+    """What keeps Landlock from working, or ""."""
+    if not sys.platform.startswith("linux"):
+        return "Landlock exists on Linux only"
+    libc = ctypes.CDLL(None, use_errno=True)
+    version = libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), LANDLOCK_VERSION)
+    if version > 0:
+        return ""
+    return f"the kernel offers no Landlock ({os.strerror(ctypes.get_errno())})"
+
+
+def readable_paths(interpreter: Interpreter) -> tuple[str, ...]:
+    """What a program may read: the system, the interpreter, our guest parts; no course."""
+    roots = [*SYSTEM, *interpreter.folders, *library_folders()]
+    roots = [root for root in roots if os.path.exists(root) and not is_home(root)]
+    hidden = hidden_folders()
+    found: list[str] = []
+    for root in dict.fromkeys(roots):
+        found += without(root, hidden)
+    found += [str(PACKAGE / part) for part in GUEST]
+    return tuple(dict.fromkeys(found))
+
+
+def hidden_folders() -> tuple[str, ...]:
+    """Where solutions, checks and the host's own code lie: this package, and its checkout."""
+    beside = PACKAGE.parent
+    checkout = [beside] if (beside / "checks").is_dir() and (beside / "lessons").is_dir() else []
+    return tuple(str(path) for path in (PACKAGE, *checkout))
+
+
+def without(root: str, hidden: tuple[str, ...]) -> list[str]:
+    """`root`, or what is left of it (its children, and theirs) when a hidden folder lies in it."""
+    real = os.path.realpath(root)
+    if any(real == h or real.startswith(h + os.sep) for h in hidden):
+        # An interpreter's own folder may lie in a checkout (a venv); its code does not.
+        return [root] if os.path.exists(os.path.join(root, "pyvenv.cfg")) else []
+    if not any(h.startswith(real + os.sep) for h in hidden):
+        return [root]
+    found: list[str] = []
+    for name in sorted(os.listdir(root)):
+        found += without(os.path.join(root, name), hidden)
+    return found
+
+
+def is_home(path: str) -> bool:
+    """A home folder, or one that holds them: never shown whole."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    real = os.path.realpath(path)
+    return home == real or home.startswith(real.rstrip("/") + "/")
+
+
+def library_folders() -> list[str]:
+    """LD_LIBRARY_PATH, where CUDA's libraries may lie."""
+    return [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
+
+
+def environment() -> dict[str, str]:
+    """What a program sees of the environment: settings of torch and CUDA, no secrets."""
+    kept = {}
+    for name, value in os.environ.items():
+        secret = any(word in name.upper() for word in SECRET_WORDS)
+        if not secret and (name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)):
+            kept[name] = value
+    # TorchInductor writes where the program may write; PYTHONSAFEPATH would change sys.path.
+    return {**kept, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def bubblewrap(readable: tuple[str, ...], scratch: Path) -> list[str]:
+    """The command line in front of the interpreter's.
+
+    Programs get namespaces of their own inside; here the file system is put together.
+    """
+    command = [
+        shutil.which("bwrap") or "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc",
+        "--unshare-net", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "tensortutor",
+        "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
+        "--tmpfs", "/tmp", "--tmpfs", "/dev/shm", "--dir", "/lesson", "--dir", "/run",
+    ]  # fmt: skip
+    for path in sorted(readable, key=len):
+        command += ["--ro-bind-try", path, path]
+    for node in sorted(Path("/dev").glob("nvidia*")):
+        command += ["--dev-bind-try", str(node), str(node)]
+    return [*command, "--bind", str(scratch), str(scratch), "--chdir", "/tmp", "--"]

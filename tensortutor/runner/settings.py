@@ -1,0 +1,28 @@
+"""What the learner chose about running programs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensortutor.protocol.jobs import Limits
+
+LAYERS = ("full", "landlock", "limits")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How programs are run.
+
+    device: "auto", "cpu", "cuda", "cuda:N" or "mps". sandbox: "auto" or one of LAYERS. python: an
+    interpreter that has torch, or None for our own. scratch: the folder that holds one folder per
+    lesson. limits: instead of the defaults. idle_s: let go of PyTorch after so long without a run.
+    network: TCP on loopback in the landlock layer. spares: processes kept waiting.
+    """
+
+    scratch: Path
+    device: str = "auto"
+    sandbox: str = "auto"
+    python: str | None = None
+    limits: Limits | None = None
+    idle_s: float = 600.0
+    network: bool = False
+    spares: int = 1

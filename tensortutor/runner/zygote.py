@@ -1,0 +1,185 @@
+"""The host's end of a zygote: starts it, asks it for waiting processes, notices its death."""
+
+import os
+import socket
+import subprocess
+import threading
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tensortutor.protocol.framing import Decoder, ProtocolError, encode
+from tensortutor.protocol.setup import (
+    Failed,
+    MakeSpare,
+    Ready,
+    Setup,
+    SpareMade,
+    message_from_json,
+    message_to_json,
+)
+from tensortutor.runner.errors import RunnerError
+from tensortutor.runner.interpreter import Interpreter
+from tensortutor.runner.sandbox import PACKAGE, bubblewrap, environment
+
+LONGEST_START_S = 180.0
+"""Importing torch from a cold network file system can take minutes."""
+LONGEST_FORK_S = 30.0
+
+
+@dataclass
+class Spare:
+    """A process that waits for a job: its sockets and the pipes behind its stdout and stderr."""
+
+    channel: socket.socket
+    status: socket.socket
+    out: int
+    err: int
+
+    def close(self) -> None:
+        """Let it go: it ends when it finds its sockets closed."""
+        self.channel.close()
+        self.status.close()
+        os.close(self.out)
+        os.close(self.err)
+
+
+class Zygote:
+    """One zygote process. All methods may be called from any thread."""
+
+    def __init__(self, interpreter: Interpreter, setup: Setup) -> None:
+        Path(setup.scratch).mkdir(parents=True, exist_ok=True)
+        self._control, theirs = socket.socketpair()
+        self._changed = threading.Condition()
+        self._spares: deque[Spare] = deque()
+        self._asked = 0
+        self._ready: Ready | None = None
+        self._failure = ""
+        self.device = "cpu"
+        script = str(PACKAGE / "worker" / "__main__.py")
+        # -P is not in Python 3.10; the script takes its own folder off the path.
+        command = [interpreter.path, "-s", script, str(theirs.fileno())]
+        if setup.layer == "full":
+            command = bubblewrap(setup.readable, Path(setup.scratch)) + command
+        try:
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], env=environment(),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self._control.close()
+            raise RunnerError(f"{command[0]} cannot be started: {error}") from None
+        finally:
+            theirs.close()
+        self._control.sendall(encode(message_to_json(setup)))
+        threading.Thread(target=self._listen, name="zygote", daemon=True).start()
+
+    @property
+    def ready(self) -> Ready | None:
+        """What it said when torch was there; None before."""
+        return self._ready
+
+    @property
+    def failure(self) -> str:
+        """Why it cannot serve, or ""."""
+        return self._failure
+
+    def wait_ready(self) -> Ready:
+        """Block until torch is imported. Raises RunnerError."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ready or self._failure, LONGEST_START_S)
+            if self._failure:
+                raise RunnerError(self._failure)
+            if self._ready is None:
+                raise RunnerError(f"PyTorch was not there after {LONGEST_START_S:g} s.")
+            return self._ready
+
+    def ask(self, wanted: int) -> None:
+        """Have it fork until `wanted` processes wait or are on their way; `device` is set."""
+        with self._changed:
+            missing = wanted - len(self._spares) - self._asked
+            if missing <= 0 or self._failure:
+                return
+            self._asked += missing
+        try:
+            self._control.sendall(encode(message_to_json(MakeSpare(self.device))) * missing)
+        except OSError:
+            self._fail("PyTorch's process went away.")
+
+    def take(self) -> Spare:
+        """A waiting process, forked now if there is none. Raises RunnerError."""
+        self.ask(1)
+        with self._changed:
+            self._changed.wait_for(lambda: self._spares or self._failure, LONGEST_FORK_S)
+            if self._spares:
+                return self._spares.popleft()
+            raise RunnerError(self._failure or "No process could be made to run this in.")
+
+    def close(self) -> None:
+        """End it and the processes that wait. Runs under way are left to their owners."""
+        with self._changed:
+            self._failure = self._failure or "closed"
+            spares = list(self._spares)
+            self._spares.clear()
+            self._changed.notify_all()
+        for spare in spares:
+            spare.close()
+        # Shut down first: it wakes the listening thread, which closes the socket.
+        try:
+            self._control.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it was gone already
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _listen(self) -> None:
+        decoder = Decoder()
+        descriptors: deque[int] = deque()
+        try:
+            while True:
+                data, received, _, _ = socket.recv_fds(self._control, 1 << 16, 16)
+                descriptors += received
+                if not data:
+                    break
+                for message in decoder.feed(data):
+                    self._handle(message_from_json(message), descriptors)
+        except (OSError, ProtocolError) as error:
+            self._fail(f"PyTorch's process cannot be understood: {error}")
+        self._control.close()
+        self._fail(self._last_words())
+
+    def _handle(self, message: Any, descriptors: "deque[int]") -> None:
+        with self._changed:
+            if isinstance(message, Ready):
+                self._ready = message
+            elif isinstance(message, Failed):
+                self._failure = message.sentence
+            elif isinstance(message, SpareMade):
+                channel, status, out, err = (descriptors.popleft() for _ in range(4))
+                spare = Spare(socket.socket(fileno=channel), socket.socket(fileno=status), out, err)
+                self._asked -= 1
+                if self._failure:
+                    spare.close()
+                else:
+                    self._spares.append(spare)
+            self._changed.notify_all()
+
+    def _last_words(self) -> str:
+        """Why it ended, from what it wrote to stderr."""
+        assert self._process.stderr is not None
+        text = self._process.stderr.read().decode(errors="replace").strip()
+        self._process.stderr.close()
+        self._process.wait()
+        lines = text.splitlines()
+        detail = f": {lines[-1]}" if lines else ""
+        return f"PyTorch's process ended with status {self._process.returncode}{detail}"
+
+    def _fail(self, sentence: str) -> None:
+        with self._changed:
+            self._failure = self._failure or sentence
+            self._changed.notify_all()

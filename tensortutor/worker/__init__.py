@@ -1,0 +1,1 @@
+"""The guest side of a run. Standard library and torch only."""

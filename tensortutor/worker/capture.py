@@ -1,0 +1,129 @@
+"""What a program prints, as events in the order in which it was printed.
+
+`sys.stdout` and `sys.stderr` write to the run's channel, tagged, so that the two keep their order.
+What bypasses them (C code, `os.write`, child processes) goes to the pipes behind descriptors 1
+and 2, which the host reads as well.
+"""
+
+import codecs
+import io
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+from tensortutor.protocol.events import Event, Output, event_to_json
+from tensortutor.worker.link import Link
+
+LARGEST_CHUNK = 1 << 16
+"""Bytes of output in one event: JSON may make six of one, and a frame is bounded."""
+
+
+class Channel:
+    """Sends events. A frame, once begun, is sent whole: an interrupt waits for its end."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._owner = os.getpid()
+        self._sending = False
+        self._interrupted = False
+
+    def send(self, event: Event) -> None:
+        """Send one event."""
+        self.send_json(event_to_json(event))
+
+    def send_json(self, data: dict[str, Any]) -> None:
+        """Send one JSON object."""
+        if os.getpid() != self._owner:
+            return  # a child of the program has no say here
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main:
+            self._sending = True
+        try:
+            self._link.send_json(data)
+        finally:
+            if in_main:
+                self._sending = False
+        if in_main and self._interrupted:
+            self._interrupted = False
+            raise KeyboardInterrupt
+
+    def on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        """The handler of SIGINT."""
+        if self._sending:
+            self._interrupted = True
+        else:
+            raise KeyboardInterrupt
+
+
+class TaggedRaw(io.RawIOBase):
+    """The raw end of sys.stdout or sys.stderr."""
+
+    def __init__(self, channel: Channel, stream: str, descriptor: int) -> None:
+        super().__init__()
+        self._channel = channel
+        self._stream = stream
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self.text_log: list[str] | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return False
+
+    def write(self, data: Any) -> int:
+        piece = bytes(memoryview(data)[:LARGEST_CHUNK])
+        if os.getpid() != self._owner:
+            return os.write(self._descriptor, piece)
+        text = self._decoder.decode(piece)
+        if self.text_log is not None:
+            self.text_log.append(text)
+        if text:
+            self._channel.send(Output(self._stream, text))
+        return len(piece)
+
+
+class Streams:
+    """Puts tagged streams in the place of sys.stdout and sys.stderr."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._out = TaggedRaw(channel, "stdout", 1)
+        raw_error = TaggedRaw(channel, "stderr", 2)
+        sys.stdout = sys.__stdout__ = text_stream(self._out, "strict")  # type: ignore[misc]
+        sys.stderr = sys.__stderr__ = text_stream(raw_error, "backslashreplace")  # type: ignore[misc]
+        self._streams = (sys.stdout, sys.stderr)
+
+    def record(self) -> list[str]:
+        """Also keep what is printed to stdout from now on, in the list returned."""
+        self._out.text_log = []
+        return self._out.text_log
+
+    def flush(self) -> None:
+        """Push out what is buffered. A program may have closed or replaced its streams."""
+        for stream in (sys.stdout, sys.stderr, *self._streams):
+            flush = getattr(stream, "flush", None)
+            if flush is None or getattr(stream, "closed", False):
+                continue
+            try:
+                flush()
+            except (OSError, ValueError):
+                continue  # its own stream, broken by itself: nothing left to push
+
+
+def text_stream(raw: io.RawIOBase, errors: str) -> io.TextIOWrapper:
+    """UTF-8 and line by line, as on a terminal."""
+    buffered = io.BufferedWriter(raw, buffer_size=LARGEST_CHUNK)
+    return io.TextIOWrapper(buffered, encoding="utf-8", errors=errors, line_buffering=True)
+
+
+def install_interrupt(channel: Channel) -> None:
+    """Let SIGINT raise KeyboardInterrupt, but never in the middle of a frame."""
+    signal.signal(signal.SIGINT, channel.on_interrupt)

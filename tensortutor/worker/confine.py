@@ -1,0 +1,147 @@
+"""Shuts a process in, in three layers (see DESIGN: full, landlock, limits).
+
+The keeper calls `isolate` before it forks the program's process. That process calls `prepare`
+while it waits and `shut` when the job is there, since only the job says which scratch folder is
+its own.
+"""
+
+import os
+import resource
+import tempfile
+
+from tensortutor.protocol.jobs import Limits
+from tensortutor.protocol.setup import Setup
+from tensortutor.worker import kernel
+
+FRESH = ("/tmp", "/dev/shm")
+"""Folders in memory that each run has for itself."""
+LESSON = "/lesson"
+"""Where a program's scratch folder is seen when it has a mount namespace of its own."""
+WRITABLE_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+
+
+def isolate(layer: str) -> bool:
+    """Give the children of this process namespaces of their own (PIDs, mounts, IPC).
+
+    Only inside bubblewrap: it has made the file system read-only already. False where the kernel
+    or its security module does not let an unprivileged process do this.
+    """
+    if layer != "full":
+        return False
+    uid, gid = os.getuid(), os.getgid()
+    flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC
+    try:
+        kernel.unshare(flags)
+        kernel.map_own_user(uid, gid)
+    except OSError:
+        return False
+    return True
+
+
+class Confinement:
+    """What shuts one program's process in."""
+
+    def __init__(self, setup: Setup, *, isolated: bool, folder: str) -> None:
+        """isolated: what `isolate` said. folder: the run's own temporary folder."""
+        self._setup = setup
+        self._isolated = isolated
+        self._folder = folder
+        self._landlock: kernel.Landlock | None = None
+
+    def prepare(self) -> None:
+        """Everything that does not depend on the job."""
+        if self._setup.layer == "limits" or not kernel.LINUX:
+            return
+        if self._isolated:
+            for path in FRESH:
+                self._mount_fresh(path)
+            os.makedirs(self._folder, exist_ok=True)
+        elif kernel.landlock_version():
+            self._landlock = kernel.Landlock()
+            for path in self._setup.readable:
+                self._landlock.allow(path)
+            for path in WRITABLE_DEVICES:
+                self._landlock.allow(path, write=True)
+            self._landlock.allow("/dev/shm", write=True, make=True)
+            self._landlock.allow("/proc/self", write=True)
+            self._landlock.allow(self._folder, write=True, make=True)
+
+    def shut(self, scratch: str, limits: Limits) -> str:
+        """Close everything but `scratch` (a name below the setup's folder, or "").
+
+        Returns the folder to work in.
+        """
+        cwd = self._scratch_folder(scratch)
+        if self._setup.layer != "limits" and kernel.LINUX:
+            if self._isolated:
+                cwd = self._cover_scratch(cwd, limits)
+                kernel.drop_capabilities()
+            kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+            if self._landlock is not None:
+                self._landlock.allow(cwd, write=True, make=True)
+                self._landlock.enforce()
+            in_own_network = self._setup.layer == "full"
+            kernel.seccomp(network=in_own_network or self._setup.network)
+        set_limits(limits)
+        os.chdir(cwd)
+        return cwd
+
+    def _mount_fresh(self, folder: str) -> None:
+        """An empty folder in memory, with what must stay visible below it bound again."""
+        below = [p for p in (*self._setup.readable, self._setup.scratch) if p.startswith(folder + "/")]
+        held = [(path, os.open(path, os.O_PATH)) for path in below if os.path.exists(path)]
+        kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)
+        for path, descriptor in held:
+            source = f"/proc/self/fd/{descriptor}"
+            if os.path.isdir(source):
+                os.makedirs(path, exist_ok=True)
+            else:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+            kernel.mount(source, path, "", kernel.MS_BIND | kernel.MS_REC)
+            os.close(descriptor)
+
+    def _scratch_folder(self, scratch: str) -> str:
+        if not scratch:
+            return self._folder
+        path = os.path.join(self._setup.scratch, os.path.basename(scratch))
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    def _cover_scratch(self, cwd: str, limits: Limits) -> str:
+        """Show this lesson's folder alone, and limit the memory that files in /tmp may take."""
+        size = f"size={limits.file_bytes}"
+        again = 32  # MS_REMOUNT
+        for path in FRESH:
+            kernel.mount("tmpfs", path, "tmpfs", again | kernel.MS_NOSUID | kernel.MS_NODEV, size)
+        if cwd == self._folder:
+            kernel.mount("tmpfs", self._setup.scratch, "tmpfs", kernel.MS_RDONLY)
+            return cwd
+        kernel.mount(cwd, LESSON, "", kernel.MS_BIND | kernel.MS_REC)
+        kernel.mount("tmpfs", self._setup.scratch, "tmpfs", kernel.MS_RDONLY)
+        return LESSON
+
+
+def set_limits(limits: Limits) -> None:
+    """Per-process limits. Memory by RLIMIT_DATA: RLIMIT_AS would break CUDA."""
+    lower(resource.RLIMIT_DATA, limits.memory_bytes)
+    lower(resource.RLIMIT_FSIZE, limits.file_bytes)
+    lower(resource.RLIMIT_CORE, 0)
+    # Twice the wall time on every core: the wall clock is the keeper's, this one is a backstop.
+    lower(resource.RLIMIT_CPU, int(limits.wall_s * 2 * (os.cpu_count() or 1)) + 10)
+
+
+def lower(which: int, value: int) -> None:
+    """Set a limit, never above what the system has set already."""
+    _, hard = resource.getrlimit(which)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
+
+
+def make_folder(setup: Setup, *, isolated: bool) -> str:
+    """A temporary folder for one run; in namespaces of its own the path alone is needed."""
+    if isolated:
+        return "/tmp/run"
+    parent = os.path.join(setup.scratch, ".runs")
+    os.makedirs(parent, exist_ok=True)
+    return tempfile.mkdtemp(dir=parent)

@@ -1,0 +1,197 @@
+"""Puts a check file's checks to a program that has run, and signs what they find."""
+
+import contextlib
+import hashlib
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from tensortutor.checking.answer import Answer, MissingName
+from tensortutor.checking.declare import Check, Declarations, base_name, declared
+from tensortutor.checking.expect import Unmet
+from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
+from tensortutor.protocol.jobs import Judge
+from tensortutor.worker.capture import Channel
+from tensortutor.worker.integrity import Snapshot
+from tensortutor.worker.tracebacks import raised, text_of
+
+
+class Judging:
+    """One judging: made before the learner's program runs, used after."""
+
+    def __init__(self, judge: Judge, key: str, channel: Channel, device: torch.device) -> None:
+        self._judge = judge
+        self._sign = hashlib.blake2b(key=bytes.fromhex(key))
+        self._channel = channel
+        self._device = device
+        self._declared = load(judge)
+        self._snapshot = Snapshot()
+
+    def put_to(self, namespace: dict[str, Any], source: str, path: str, output: str) -> None:
+        """Run every check on the program's names; one verdict each."""
+        self._snapshot.restore()
+        self._substitute(namespace)
+        answer = Answer(namespace, source, output)
+        answer.after_call = self._snapshot.restore
+        for check in self._declared.checks:
+            self._channel.send(CheckStarted(check.name))
+            verdict = self._try(check, answer, path)
+            self._send(verdict)
+
+    def _substitute(self, namespace: dict[str, Any]) -> None:
+        for substitute in self._declared.substitutes:
+            if substitute.name == self._judge.variant:
+                namespace[substitute.value.__name__] = substitute.value
+
+    def _try(self, check: Check, answer: Answer, path: str) -> Verdict:
+        begun = time.perf_counter()
+        verdict = Verdict(check.name, True, 0, 0.0)
+        for seed in self._judge.seeds:
+            answer.last_call = ""
+            answer.calls = Counter()
+            watch = Watch(check, answer, path, self._judge.filename)
+            with calm(), watch if check.watched else contextlib.nullcontext():
+                verdict = judge_once(check, answer, seed, self._device, path)
+            self._snapshot.restore()
+            verdict = watch.overrule(verdict)
+            if not verdict.passed:
+                break
+        milliseconds = (time.perf_counter() - begun) * 1000
+        return Verdict(**{**vars(verdict), "ms": milliseconds})
+
+    def _send(self, verdict: Verdict) -> None:
+        data = event_to_json(verdict)
+        data["mac"] = signature(self._sign, data)
+        self._channel.send_json(data)
+
+
+def signature(sign: Any, data: dict[str, Any]) -> str:
+    """The keyed hash of a verdict (hex): only who has the key can make one."""
+    keyed = sign.copy()
+    keyed.update(json.dumps(data, sort_keys=True).encode())
+    return str(keyed.hexdigest())
+
+
+def load(judge: Judge) -> Declarations:
+    """Execute a check file and take what it declares."""
+    declared.checks, declared.substitutes = [], []
+    module = ModuleType("the_checks")
+    module.__file__ = judge.filename
+    sys.modules[module.__name__] = module
+    exec(compile(judge.source, judge.filename, "exec"), vars(module))
+    return Declarations(declared.checks, declared.substitutes)
+
+
+def judge_once(
+    check: Check, answer: Answer, seed: int, device: torch.device, path: str
+) -> Verdict:
+    """One check with the inputs of one seed."""
+    rng = random.Random(seed)
+    torch.manual_seed(rng.randrange(2**31))
+    try:
+        check.run(answer, rng, device)
+    except Unmet as unmet:
+        return Verdict(
+            check.name, False, seed, 0.0, message=unmet.message, called=answer.last_call,
+            got=unmet.got, expected=unmet.expected, where=unmet.where, cause=unmet.cause,
+            hint=unmet.hint,
+        )
+    except MissingName as missing:
+        return Verdict(check.name, False, seed, 0.0, message=str(missing))
+    except (Exception, SystemExit) as error:
+        return Verdict(
+            check.name, False, seed, 0.0, called=answer.last_call, **blame(error, path)
+        )
+    return Verdict(check.name, True, seed, 0.0)
+
+
+def blame(error: BaseException, path: str) -> dict[str, str]:
+    """The message and the learner's line of an exception that came out of a check."""
+    frames = raised(error, path, "").frames
+    message = f"{type(error).__qualname__}: {text_of(error)}"
+    if frames:
+        return {"message": message, "where": f"line {frames[-1].line}: {frames[-1].code}"}
+    return {"message": message, "cause": "The check could not use what the program returned."}
+
+
+@contextlib.contextmanager
+def calm() -> Iterator[None]:
+    """What one check or its program sets globally does not reach the next."""
+    dtype = torch.get_default_dtype()
+    grad = torch.is_grad_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(grad)
+        torch.use_deterministic_algorithms(deterministic)
+        torch.set_default_device(None)
+
+
+class Watch(TorchFunctionMode):
+    """Counts the torch functions that the learner's code calls, and refuses the forbidden ones.
+
+    A call is the learner's when their file is nearer on the stack than the check file, so helpers
+    of the check itself may use what the learner may not.
+    """
+
+    def __init__(self, check: Check, answer: Answer, path: str, check_path: str) -> None:
+        super().__init__()
+        self._check = check
+        self._answer = answer
+        self._own = {path: True, check_path: False}
+        self._refused = ""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = base_name(function_name(func))
+        if self._is_learners():
+            self._answer.calls[name] += 1
+            if name in self._check.forbid:
+                self._refused = name
+                raise Forbidden(name)
+        return func(*args, **(kwargs or {}))
+
+    def _is_learners(self) -> bool:
+        frame = sys._getframe(2)
+        while frame is not None:
+            own = self._own.get(frame.f_code.co_filename)
+            if own is not None:
+                return own
+            frame = frame.f_back  # type: ignore[assignment]
+        return False
+
+    def overrule(self, verdict: Verdict) -> Verdict:
+        """A forbidden call fails the check even where the program swallowed the refusal."""
+        if not self._refused:
+            return verdict
+        return Verdict(
+            verdict.check, False, verdict.seed, verdict.ms, called=verdict.called,
+            message=f"`{self._refused}` is called, and it is what you are to build here",
+            where=verdict.where,
+        )
+
+
+class Forbidden(RuntimeError):
+    """A learner's code called a torch function that the check forbids."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"`{name}` is not allowed here: it is what you are to build")
+
+
+def function_name(func: Any) -> str:
+    """The name of what torch is about to call; for a property the property's name."""
+    name = getattr(func, "__name__", "") or ""
+    if name in ("__get__", "__set__"):
+        return str(getattr(getattr(func, "__self__", None), "__name__", name))
+    return str(name)

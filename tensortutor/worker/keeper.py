@@ -1,0 +1,151 @@
+"""Watches over one program's process: passes orders on, reports its end, leaves nothing behind.
+
+Where `isolate` gave a PID namespace, the keeper proper is the first process in it, and when it
+ends the kernel ends all others. Elsewhere it is the subreaper of all that the program starts, and
+ends them by name.
+"""
+
+import os
+import select
+import shutil
+import signal
+import socket
+import time
+
+from tensortutor.protocol.setup import Exited, Interrupt, Kill, Setup
+from tensortutor.worker import kernel, processes
+from tensortutor.worker.confine import Confinement, isolate, make_folder
+from tensortutor.worker.link import Link
+from tensortutor.worker.program import become
+
+LOOK_EVERY_S = 0.1
+MOST_PROCESSES = 64
+MOST_THREADS = 2048
+
+
+def keep(setup: Setup, channel: socket.socket, status: socket.socket, out: int, err: int) -> None:
+    """Run in a process of its own, forked from the zygote. Never returns."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    isolated = isolate(setup.layer)
+    if kernel.LINUX:
+        # Nobody reads this process's memory. (Not before: mapping users needs the contrary.)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    folder = make_folder(setup, isolated=isolated)
+    if isolated:
+        first = os.fork()
+        if first:
+            channel.close()
+            os.close(out)
+            os.close(err)
+            os.waitpid(first, 0)
+            os._exit(0)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    Keeper(setup, status, isolated=isolated, folder=folder).watch(channel, out, err)
+
+
+class Keeper:
+    """The watching loop."""
+
+    def __init__(
+        self, setup: Setup, status: socket.socket, *, isolated: bool, folder: str
+    ) -> None:
+        self._setup = setup
+        self._status = status
+        self._isolated = isolated
+        self._folder = folder
+        self._reason = ""
+
+    def watch(self, channel: socket.socket, out: int, err: int) -> None:
+        """Fork the program's process, see it through, clean up. Never returns."""
+        if kernel.LINUX and not self._isolated:
+            kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        wakeup, wakeup_end = os.pipe()
+        for descriptor in (wakeup, wakeup_end):
+            os.set_blocking(descriptor, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+        program = os.fork()
+        if program == 0:
+            signal.set_wakeup_fd(-1)
+            for descriptor in (wakeup, wakeup_end):
+                os.close(descriptor)
+            self._status.close()
+            self._hand_over(channel, out, err)
+        channel.close()
+        os.close(out)
+        os.close(err)
+        ended = self._wait(program, wakeup)
+        self._clean_up(program)
+        self._report(ended)
+        os._exit(0)
+
+    def _hand_over(self, channel: socket.socket, out: int, err: int) -> None:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if kernel.LINUX:
+            kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (out, 1), (err, 2)):
+            os.dup2(source, target)
+        keep_open = channel.fileno()
+        os.closerange(3, keep_open)
+        os.closerange(keep_open + 1, 1 << 12)
+        confinement = Confinement(self._setup, isolated=self._isolated, folder=self._folder)
+        become(channel, self._setup, confinement, self._folder)
+
+    def _wait(self, program: int, wakeup: int) -> int | None:
+        """Until the program's process ends or is to be ended. Its wait status, or None."""
+        link = Link(self._status)
+        while True:
+            ready, _, _ = select.select([self._status, wakeup], [], [], LOOK_EVERY_S)
+            if wakeup in ready:
+                os.read(wakeup, 512)
+            ended = reap(program)
+            if ended is not None:
+                return ended
+            if self._status in ready:
+                order = link.receive()
+                if isinstance(order, Interrupt):
+                    os.kill(program, signal.SIGINT)
+                elif order is None or isinstance(order, Kill):
+                    return None
+            if processes.too_many(MOST_PROCESSES, MOST_THREADS):
+                self._reason = "processes"
+                return None
+
+    def _clean_up(self, program: int) -> None:
+        """End what is left. In a PID namespace the kernel does it when this process ends."""
+        if self._isolated:
+            return
+        deadline = time.monotonic() + 5
+        while processes.end_descendants() and time.monotonic() < deadline:
+            reap(program)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _report(self, ended: int | None) -> None:
+        if ended is None:
+            exited = Exited(137, signal.SIGKILL, self._reason)
+        elif os.WIFSIGNALED(ended):
+            exited = Exited(128 + os.WTERMSIG(ended), os.WTERMSIG(ended))
+        else:
+            exited = Exited(os.WEXITSTATUS(ended))
+        try:
+            Link(self._status).send(exited)
+        except OSError:
+            return  # the host is gone; there is nobody to tell
+
+
+def reap(program: int) -> int | None:
+    """Collect every dead child; the program's own wait status if it is among them."""
+    found = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == program:
+            found = status

@@ -1,0 +1,210 @@
+"""The Linux system calls that confine a process and that Python has no words for.
+
+Everything here fails with OSError, or answers False where the caller has another way. Constants
+are from the kernel's uapi headers.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from typing import NoReturn
+
+LINUX = sys.platform == "linux"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 4096, 16384, 1 << 18
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP = 1, 4, 22
+PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 24, 36, 38
+CAPABILITY_VERSION_3 = 0x20080522
+
+
+def _fail(what: str) -> NoReturn:
+    code = ctypes.get_errno()
+    raise OSError(code, f"{what}: {os.strerror(code)}")
+
+
+def prctl(option: int, value: int = 0) -> None:
+    """prctl(2) with one argument."""
+    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        _fail(f"prctl {option}")
+
+
+def unshare(flags: int) -> None:
+    """unshare(2)."""
+    if _libc.unshare(flags) != 0:
+        _fail("unshare")
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    """mount(2)."""
+    arguments = (source.encode(), target.encode(), kind.encode() or None)
+    if _libc.mount(*arguments, ctypes.c_ulong(flags), options.encode() or None) != 0:
+        _fail(f"mount {target}")
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, for this process and all that it will become."""
+    for capability in range(64):
+        # Beyond the kernel's last capability the call answers EINVAL: then we are done.
+        if _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) != 0:
+            break
+    header = struct.pack("Ii", CAPABILITY_VERSION_3, 0)
+    nothing = struct.pack("6I", *[0] * 6)
+    if _libc.capset(header, nothing) != 0:
+        _fail("capset")
+
+
+def map_own_user(uid: int, gid: int) -> None:
+    """In a new user namespace: be the user that one was before."""
+    write("/proc/self/setgroups", "deny")
+    write("/proc/self/uid_map", f"{uid} {uid} 1")
+    write("/proc/self/gid_map", f"{gid} {gid} 1")
+
+
+def write(path: str, text: str) -> None:
+    """Write a small kernel file at once."""
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+# --- Landlock: what a process may reach in the file system (security/landlock.rst) ---
+
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
+READ = 1 << 0 | 1 << 2 | 1 << 3  # execute, read file, read folder
+WRITE_FILE, TRUNCATE, REFER, IOCTL_DEV = 1 << 1, 1 << 14, 1 << 13, 1 << 15
+CHANGE = sum(1 << bit for bit in range(4, 13))  # remove and make every kind of file
+FILE_RIGHTS = 1 << 0 | WRITE_FILE | 1 << 2 | TRUNCATE | IOCTL_DEV
+SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1, 2
+
+
+def landlock_version() -> int:
+    """The Landlock ABI that this kernel speaks, 0 if none."""
+    if not LINUX:
+        return 0
+    return max(0, int(_libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)))
+
+
+class Landlock:
+    """A rule set: paths that stay readable or writable; everything else is closed."""
+
+    def __init__(self) -> None:
+        version = landlock_version()
+        self.rights = READ | WRITE_FILE | CHANGE
+        self.rights |= REFER if version >= 2 else 0
+        self.rights |= TRUNCATE if version >= 3 else 0
+        self.rights |= IOCTL_DEV if version >= 5 else 0
+        scopes = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS if version >= 6 else 0
+        attributes = struct.pack("QQQ", self.rights, 0, scopes)
+        size = 24 if version >= 6 else 16 if version >= 4 else 8
+        self._set = _libc.syscall(LANDLOCK_CREATE, attributes, ctypes.c_size_t(size), 0)
+        if self._set < 0:
+            _fail("landlock_create_ruleset")
+
+    def allow(self, path: str, *, write: bool = False, make: bool = False) -> None:
+        """Keep a path (with all below it) readable, writable, and open to new files."""
+        rights = READ | (WRITE_FILE | TRUNCATE | IOCTL_DEV if write else 0)
+        rights |= CHANGE | REFER if make else 0
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            return  # what is not there needs no rule
+        try:
+            if not os.path.isdir(path):
+                rights &= FILE_RIGHTS
+            rule = struct.pack("=Qi", rights & self.rights, descriptor)
+            if _libc.syscall(LANDLOCK_ADD, self._set, 1, rule, 0) != 0:
+                _fail(f"landlock_add_rule {path}")
+        finally:
+            os.close(descriptor)
+
+    def enforce(self) -> None:
+        """From here on, for this process and its children. Needs no_new_privs."""
+        if _libc.syscall(LANDLOCK_RESTRICT, self._set, 0) != 0:
+            _fail("landlock_restrict_self")
+        os.close(self._set)
+
+
+# --- seccomp: which system calls a process may make ---
+
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# name: (x86_64, aarch64). Calls that reach out of the sandbox or into other processes.
+REFUSED = {
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
+    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
+    "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442), "setns": (308, 268), "unshare": (272, 97),
+    "keyctl": (250, 219), "add_key": (248, 217), "request_key": (249, 218),
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "pidfd_getfd": (438, 438),
+    "kexec_load": (246, 104), "init_module": (175, 105), "finit_module": (313, 273),
+    "delete_module": (176, 106), "reboot": (169, 142), "swapon": (167, 224),
+    "swapoff": (168, 225), "acct": (163, 89), "syslog": (103, 116), "quotactl": (179, 60),
+    "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
+}  # fmt: skip
+CLONE = (56, 220)
+CLONE3 = (435, 435)
+SOCKET = (41, 198)
+NEW_NAMESPACES = 0x7E020000
+EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+LOAD, JUMP_EQUAL, JUMP_SET, JUMP_ABOVE, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+AF_UNIX = 1
+
+
+def seccomp_program(machine: str, *, network: bool) -> bytes:
+    """The filter, as the kernel's bytecode. Without network, sockets are Unix sockets only."""
+    which = 0 if machine == "x86_64" else 1
+    rows: list[tuple[int, int, int, int]] = [  # opcode, jump if true, jump if false, value
+        (LOAD, 0, 0, ARCHITECTURE),
+        (JUMP_EQUAL, 1, 0, MACHINES[machine]),
+        (RETURN, 0, 0, ERRNO | ENOSYS),
+        (LOAD, 0, 0, NUMBER),
+    ]
+    if machine == "x86_64":  # the x32 twins of the calls below
+        rows += [(JUMP_ABOVE, 0, 1, 0x40000000), (RETURN, 0, 0, ERRNO | ENOSYS)]
+    for numbers in REFUSED.values():
+        rows += [(JUMP_EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, ERRNO | EPERM)]
+    # The C library falls back to clone, whose flags a filter can read.
+    rows += [(JUMP_EQUAL, 0, 1, CLONE3[which]), (RETURN, 0, 0, ERRNO | ENOSYS)]
+    rows += [
+        (JUMP_EQUAL, 0, 4, CLONE[which]),
+        (LOAD, 0, 0, FIRST_ARGUMENT),
+        (JUMP_SET, 0, 1, NEW_NAMESPACES),
+        (RETURN, 0, 0, ERRNO | EPERM),
+        (RETURN, 0, 0, ALLOW),
+    ]
+    if not network:
+        rows += [
+            (JUMP_EQUAL, 0, 4, SOCKET[which]),
+            (LOAD, 0, 0, FIRST_ARGUMENT),
+            (JUMP_EQUAL, 1, 0, AF_UNIX),
+            (RETURN, 0, 0, ERRNO | EAFNOSUPPORT),
+            (RETURN, 0, 0, ALLOW),
+        ]
+    rows.append((RETURN, 0, 0, ALLOW))
+    return b"".join(struct.pack("HBBI", *row) for row in rows)
+
+
+def seccomp(*, network: bool) -> bool:
+    """Install the filter; False on a machine whose call numbers are not known here."""
+    machine = platform.machine()
+    if machine not in MACHINES:
+        return False
+    program = ctypes.create_string_buffer(seccomp_program(machine, network=network))
+    count = (len(program) - 1) // 8
+    header = struct.pack("HxxxxxxP", count, ctypes.addressof(program))
+    if _libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0) != 0:
+        _fail("seccomp")
+    return True

@@ -1,0 +1,197 @@
+"""The process that becomes a learner's program: waits for the job, runs it as `__main__`."""
+
+import atexit
+import gc
+import linecache
+import os
+import random
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import warnings
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
+from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import Assignment, Ended, Setup, message_to_json
+from tensortutor.protocol.wire import from_wire
+from tensortutor.worker.capture import Channel, Streams, install_interrupt
+from tensortutor.worker.confine import Confinement
+from tensortutor.worker.devices import wake
+from tensortutor.worker.judge import Judging
+from tensortutor.worker.link import Link
+from tensortutor.worker.plain import evaluate, plain
+from tensortutor.worker.tracebacks import raised
+
+
+def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
+    """Wait for one job and do it. Never returns."""
+    link = Link(sock)
+    confinement.prepare()
+    reseed()
+    wake(setup.device)
+    assignment = link.receive()
+    if not isinstance(assignment, Assignment):
+        os._exit(0)
+    job = from_wire(Job, assignment.job)
+    program = Program(job, setup, Channel(link), folder)
+    cwd = confinement.shut(job.scratch, job.limits)
+    prepare_environment(folder, cwd)
+    code = program.run(assignment.key)
+    program.leave(code)
+
+
+def reseed() -> None:
+    """A fork repeats its parent's random numbers; a new process would not."""
+    torch.seed()
+    random.seed()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+
+
+def prepare_environment(folder: str, cwd: str) -> None:
+    """Point programs that look for a home or a temporary folder at what they may write."""
+    os.environ.update(HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="agg")
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(cwd, ".inductor"))
+    tempfile.tempdir = None
+
+
+class Program:
+    """One run of one job."""
+
+    def __init__(self, job: Job, setup: Setup, channel: Channel, folder: str) -> None:
+        self._job = job
+        self._setup = setup
+        self._channel = channel
+        # A folder of its own, apart from the scratch folder: what an earlier run left there
+        # cannot shadow a module of this one.
+        self._folder = os.path.join(folder, "program")
+        self._path = os.path.join(self._folder, os.path.basename(job.filename))
+        self._judging: Judging | None = None
+
+    def run(self, key: str) -> int:
+        """Run the program, then probes and checks. Returns the exit status."""
+        self._write_file()
+        device = torch.device(self._setup.device)
+        if self._job.judge is not None:
+            self._judging = Judging(self._job.judge, key, self._channel, device)
+        self._streams = Streams(self._channel)
+        install_interrupt(self._channel)
+        show_plain_warnings(self._path, self._job.filename)
+        main = self._become_main(device)
+        self._channel.send(Started(self._setup.device, self._setup.layer))
+        printed = self._streams.record() if self._judging is not None else []
+        try:
+            code = self._execute(main)
+            if code == 0:
+                self._examine(vars(main), printed)
+        except KeyboardInterrupt as error:
+            code = self._report(error)
+        return code
+
+    def _write_file(self) -> None:
+        os.makedirs(self._folder, exist_ok=True)
+        with open(self._path, "w", encoding="utf-8") as file:
+            file.write(self._job.source)
+
+    def _become_main(self, device: torch.device) -> ModuleType:
+        main = ModuleType("__main__")
+        main.__file__ = self._path
+        vars(main)["__builtins__"] = __builtins__
+        vars(main)["device"] = device
+        sys.modules["__main__"] = main
+        sys.argv = [self._path, *self._job.arguments]
+        sys.path.insert(0, self._folder)
+        return main
+
+    def _execute(self, main: ModuleType) -> int:
+        """Run the source. Returns the exit status; what it raised has been reported."""
+        try:
+            exec(compile(self._job.source, self._path, "exec", dont_inherit=True), vars(main))
+        except SystemExit as stop:
+            return exit_code(stop)
+        except BaseException as error:
+            return self._report(error)
+        finally:
+            self._streams.flush()
+        return 0
+
+    def _report(self, error: BaseException) -> int:
+        self._streams.flush()
+        linecache.checkcache(self._path)
+        report = raised(error, self._path, self._job.filename)
+        self._channel.send(report)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+    def _examine(self, namespace: dict[str, Any], printed: list[str]) -> None:
+        for index, proof in enumerate(self._job.probes):
+            self._channel.send(probe(index, proof, namespace))
+        if self._judging is not None:
+            self._judging.put_to(namespace, self._job.source, self._path, "".join(printed))
+
+    def leave(self, code: int) -> None:
+        """End as an interpreter does: wait for threads, run exit handlers, flush. No return."""
+        try:
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+            self._streams.flush()
+            self._channel.send_json(message_to_json(Ended(code)))
+        except KeyboardInterrupt:
+            code = 130
+        except OSError:
+            code = code or 1  # the channel is closed; the keeper reports the status
+        os._exit(code)
+
+
+def probe(index: int, proof: str, namespace: dict[str, Any]) -> Probed:
+    """The value of a proof, or why there is none."""
+    try:
+        return Probed(index, plain(evaluate(proof, namespace)))
+    except Exception as error:
+        return Probed(index, None, f"{type(error).__name__}: {error}")
+
+
+def exit_code(stop: SystemExit) -> int:
+    """The status that an interpreter would exit with."""
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code & 0xFF
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def show_plain_warnings(path: str, name: str) -> None:
+    """Warnings name the file as the learner knows it."""
+    original = warnings.formatwarning
+
+    def formatwarning(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int,
+        line: str | None = None,
+    ) -> str:  # fmt: skip
+        text = original(message, category, filename, lineno, line)
+        return text.replace(path, name, 1) if filename == path else text
+
+    warnings.formatwarning = formatwarning
+
+
+def become(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
+    """What a freshly forked process does. Never returns, never raises."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        gc.enable()
+        serve(sock, setup, confinement, folder)
+    except BaseException as error:
+        # Only our own machinery can fail here; the program's errors have been reported.
+        text = f"{type(error).__name__}: {error}"
+        failure: Event = Raised("tensortutor", text, (), f"The run could not begin: {text}\n")
+        try:
+            Link(sock).send_json(event_to_json(failure))
+        finally:
+            os._exit(70)

@@ -1,0 +1,89 @@
+"""A learner's traceback: their own frames, their own file name, nothing of the machinery."""
+
+import traceback
+from types import TracebackType
+
+from tensortutor.protocol.events import Frame, Raised
+
+NO_KEYBOARD = (
+    "A run has no keyboard, so input() finds the end of the file at once. "
+    "Put the value into the code."
+)
+LONGEST_MESSAGE = 20_000
+MOST_FRAMES = 50
+
+
+def raised(error: BaseException, path: str, name: str) -> Raised:
+    """The report of an exception that a program did not catch.
+
+    path: the program's file as Python knows it. name: as the learner knows it.
+    """
+    report = traceback.TracebackException(type(error), error, error.__traceback__)
+    clean(report, path, name, set())
+    text = "".join(report.format())
+    if isinstance(error, EOFError) and "reading a line" in str(error):
+        text += NO_KEYBOARD + "\n"
+    kind = type(error).__qualname__
+    message = text_of(error)
+    return Raised(
+        type=kind,
+        message=message[:LONGEST_MESSAGE],
+        frames=own_frames(error, error.__traceback__, path)[-MOST_FRAMES:],
+        text=shorten(text),
+    )
+
+
+def clean(
+    report: traceback.TracebackException, path: str, name: str, seen: set[int]
+) -> None:
+    """Keep the frames of `path` and call it `name`, in the causes and the groups too."""
+    if id(report) in seen:
+        return
+    seen.add(id(report))
+    kept = [frame for frame in report.stack if frame.filename == path]
+    for frame in kept:
+        frame.filename = name
+    report.stack[:] = kept
+    if getattr(report, "filename", None) == path:  # a SyntaxError carries its own place
+        report.filename = name
+    for other in (report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ())):
+        if other is not None:
+            clean(other, path, name, seen)
+
+
+def own_frames(
+    error: BaseException, trace: TracebackType | None, path: str
+) -> tuple[Frame, ...]:
+    """The lines of the program that were under way, outermost first."""
+    if isinstance(error, SyntaxError) and error.filename == path:
+        line = (error.text or "").rstrip("\n")
+        return (Frame("<module>", error.lineno or 0, line, error.offset or 0, error.end_offset or 0),)
+    frames = []
+    for entry in traceback.extract_tb(trace):
+        if entry.filename != path:
+            continue
+        column, end = getattr(entry, "colno", None), getattr(entry, "end_colno", None)
+        known = column is not None and end is not None
+        frames.append(
+            Frame(
+                entry.name, entry.lineno or 0, entry.line or "",
+                column + 1 if known else 0, end + 1 if known else 0,
+            )
+        )
+    return tuple(frames)
+
+
+def text_of(error: BaseException) -> str:
+    """str(error), which a learner's class may have broken."""
+    try:
+        return str(error)
+    except Exception as other:
+        return f"<str() of it raised {type(other).__name__}>"
+
+
+def shorten(text: str) -> str:
+    """At most LONGEST_MESSAGE characters, the middle left out."""
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    half = LONGEST_MESSAGE // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
