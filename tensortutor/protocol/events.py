@@ -118,7 +118,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Finished:
-    """The program is over, and nothing of it is left.
+    """The program is over, and whatever it has left running is being ended.
 
     outcome: "done" (exit status 0), "raised" (an exception), "exited" (another status),
     "stopped" (by the learner), "time", "memory", "processes", "killed" (by a signal), "lost" (the

@@ -18,7 +18,8 @@ class Limits:
 class Judge:
     """The check file to put to the program, as text.
 
-    seeds: each check runs once per seed, and fails with the first that it fails on. variant: the
+    seeds: each check runs once per seed, and fails with the first that it fails on. checks: the
+    names that must all report for the judging to count; () for whatever reports. variant: the
     name of a mutant or an accepted alternative of the check file that replaces the program's
     function of the same name (the author's gate uses it), or "".
     """
@@ -26,6 +27,7 @@ class Judge:
     source: str
     filename: str
     seeds: tuple[int, ...] = (0,)
+    checks: tuple[str, ...] = ()
     variant: str = ""
 
 

@@ -11,9 +11,10 @@ from tensortutor.protocol.wire import from_wire, to_wire
 class Setup:
     """The first message to a zygote: where it is and how its runs are confined.
 
-    layer: "full", "landlock" or "limits". scratch: the folder that holds one folder per lesson. readable: files and folders that a program may read (the landlock
-    layer; elsewhere the mounts decide). network: TCP on loopback is wanted. device: as torch names
-    it; the zygote itself uses none, each spare the one that it was made for.
+    layer: "full", "landlock" or "limits". scratch: the folder that holds one folder per lesson.
+    readable: files and folders that a program may read (the landlock layer; elsewhere the mounts
+    decide). network: TCP on loopback is wanted. device: as torch names it; the zygote itself uses
+    none, each spare the one that it was made for.
     """
 
     layer: str
@@ -67,6 +68,13 @@ class MakeSpare:
 
 
 @dataclass(frozen=True)
+class Allow:
+    """To a keeper: how many processes the program may have."""
+
+    processes: int
+
+
+@dataclass(frozen=True)
 class Interrupt:
     """To a keeper: raise KeyboardInterrupt in the program."""
 
@@ -107,7 +115,8 @@ class Exited:
 KINDS = {
     kind.__name__.lower(): kind
     for kind in (
-        Setup, Ready, Failed, SpareMade, MakeSpare, Interrupt, Kill, Assignment, Ended, Exited
+        Setup, Ready, Failed, SpareMade, MakeSpare, Allow, Interrupt, Kill, Assignment, Ended,
+        Exited,
     )
 }  # fmt: skip
 

@@ -30,6 +30,7 @@ from tensortutor.protocol.events import (
 from tensortutor.protocol.framing import Decoder, ProtocolError, encode
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import (
+    Allow,
     Assignment,
     Ended,
     Exited,
@@ -59,12 +60,10 @@ class Run:
         job: Job,
         take: Callable[[], Iterator[Notice | Spare]],
         done: Callable[[], None],
-        checks: tuple[str, ...] = (),
     ) -> None:
         self._job = job
         self._take = take
         self._done = done
-        self._checks = checks
         self._key = secrets.token_hex(32) if job.judge is not None else ""
         self._stop_asked = threading.Event()
         self._wake, self._wake_end = os.pipe()
@@ -112,6 +111,8 @@ class Run:
         try:
             yield from self._attend(spare)
         finally:
+            # Only now: ending a process keeps a processor busy while the learner waits.
+            send(spare.status, Kill())
             spare.close()
 
     def _attend(self, spare: Spare) -> Iterator[Event]:
@@ -119,6 +120,7 @@ class Run:
         self._begun = time.monotonic()
         finished: Finished | None = None
         try:
+            send(spare.status, Allow(self._job.limits.processes))
             spare.channel.sendall(encode(message_to_json(assignment)))
         except (OSError, ProtocolError) as error:
             finished = Finished("lost", 70, f"The job could not be handed over: {error}", 0.0)
@@ -131,14 +133,15 @@ class Run:
                     else:
                         yield event
             finished = finished or self._deadline(spare, watch)
-        send(spare.status, Kill())
+        if finished.outcome in ("time", "stopped"):
+            send(spare.status, Kill())
         for source, data in watch.drain():
             for event in self._understand(source, data, watch):
                 if not isinstance(event, Finished):
                     yield event
         watch.close()
         if self._job.judge is not None:
-            yield self._judged()
+            yield self._judged(self._job.judge.checks)
         yield Finished(
             finished.outcome, finished.code, finished.sentence, self._ms(), self._dropped
         )
@@ -173,11 +176,12 @@ class Run:
             yield from self._output(Output(source, text))
             return
         try:
-            for message in watch.messages(source, data):
-                if source == "status":
+            messages = watch.messages(source, data)
+            if source == "status":
+                for message in messages:
                     yield from self._from_keeper(message)
-                else:
-                    yield from self._from_program(message)
+            else:
+                yield from joined(e for m in messages for e in self._from_program(m))
         except ProtocolError as error:
             watch.forget(source)
             yield Notice(f"The program broke its line to tensortutor: {error}.")
@@ -217,7 +221,9 @@ class Run:
     def _is_genuine(self, message: dict[str, Any], mac: Any) -> bool:
         if not self._key or not isinstance(mac, str):
             return False
-        sign = hashlib.blake2b(json.dumps(message, sort_keys=True).encode(), key=bytes.fromhex(self._key))
+        sign = hashlib.blake2b(
+            json.dumps(message, sort_keys=True).encode(), key=bytes.fromhex(self._key)
+        )
         return hmac.compare_digest(sign.hexdigest(), mac.encode("ascii", "replace").decode())
 
     def _output(self, output: Output) -> Iterator[Event]:
@@ -229,8 +235,8 @@ class Run:
         if text:
             yield Output(output.stream, text)
 
-    def _judged(self) -> Judged:
-        names = self._checks or tuple(self._verdicts)
+    def _judged(self, checks: tuple[str, ...]) -> Judged:
+        names = checks or tuple(self._verdicts)
         return Judged(
             passed=tuple(n for n in names if self._verdicts.get(n) is True),
             failed=tuple(n for n in names if self._verdicts.get(n) is False),
@@ -254,8 +260,7 @@ class Watch:
         }
         self._decoders = {"channel": Decoder(), "status": Decoder()}
         self._texts = {
-            name: getincrementaldecoder("utf-8")("surrogateescape")
-            for name in ("stdout", "stderr")
+            name: getincrementaldecoder("utf-8")("surrogateescape") for name in ("stdout", "stderr")
         }
         for name, descriptor in self._lines.items():
             os.set_blocking(descriptor, False)
@@ -312,6 +317,30 @@ class Watch:
     def close(self) -> None:
         """Let go of the selector; the descriptors are the spare's."""
         self._selector.close()
+
+
+def joined(events: Iterator[Event]) -> Iterator[Event]:
+    """The same events, with neighbouring output of one stream as one event.
+
+    A program that prints line by line sends an event a line; every face is glad of fewer.
+    """
+    texts: list[str] = []
+    stream = ""
+    for event in events:
+        if isinstance(event, Output) and (event.stream == stream or not texts):
+            stream = event.stream
+            texts.append(event.text)
+            continue
+        if texts:
+            yield Output(stream, "".join(texts))
+            texts.clear()
+        if isinstance(event, Output):
+            stream = event.stream
+            texts.append(event.text)
+        else:
+            yield event
+    if texts:
+        yield Output(stream, "".join(texts))
 
 
 def send(sock: socket.socket, message: Any) -> None:

@@ -1,5 +1,6 @@
 """`Runner`: keeps a zygote and spares ready, and starts runs."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Setup
 from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.errors import RunnerError
-from tensortutor.runner.interpreter import other_interpreter, own_interpreter
+from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.run import Run
 from tensortutor.runner.sandbox import Layer, choose_layer, readable_paths
 from tensortutor.runner.settings import Settings
@@ -77,12 +78,9 @@ class Runner:
         """Block until PyTorch is there. Raises RunnerError."""
         self._serving().ask(self._settings.spares)
 
-    def start(self, job: Job, checks: tuple[str, ...] = ()) -> Run:
-        """A run of this job; nothing happens until it is iterated over.
-
-        checks: the names that must all report for a judging to count as passed.
-        """
-        return Run(job, self._take, self._one_done, checks)
+    def start(self, job: Job) -> Run:
+        """A run of this job; nothing happens until it is iterated over."""
+        return Run(job, self._take, self._one_done)
 
     def close(self) -> None:
         """End PyTorch's process and the waiting ones."""
@@ -145,8 +143,7 @@ class Runner:
         return zygote
 
     def _launch(self) -> Zygote:
-        wanted = self._settings.python
-        interpreter = other_interpreter(wanted) if wanted else own_interpreter()
+        interpreter = inspect_interpreter(self._settings.python or sys.executable)
         layer = choose_layer(self._settings.sandbox)
         setup = Setup(
             layer=layer.name, scratch=str(self._settings.scratch.absolute()),

@@ -16,7 +16,7 @@ GUEST = ("__init__.py", "protocol", "worker", "checking", "lab")
 """The parts of our own package that a program's process imports."""
 
 SYSTEM = (
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys",
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys", "/proc",
     "/etc/alternatives", "/etc/fonts", "/etc/group", "/etc/host.conf", "/etc/hosts",
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
     "/etc/mime.types", "/etc/nsswitch.conf", "/etc/OpenCL", "/etc/passwd", "/etc/protocols",
@@ -24,11 +24,6 @@ SYSTEM = (
 )  # fmt: skip
 """What programs may read of the system. Everything else, homes above all, is not there."""
 
-KEPT_VARIABLES = (
-    "PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "TERM", "COLUMNS", "LINES",
-)  # fmt: skip
-KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "TORCH_", "PYTORCH_", "OMP_", "MKL_", "KMP_")
-SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL", "PROXY")
 LANDLOCK_CREATE, LANDLOCK_VERSION = 444, 1
 
 
@@ -134,17 +129,6 @@ def library_folders() -> list[str]:
     return [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
 
 
-def environment() -> dict[str, str]:
-    """What a program sees of the environment: settings of torch and CUDA, no secrets."""
-    kept = {}
-    for name, value in os.environ.items():
-        secret = any(word in name.upper() for word in SECRET_WORDS)
-        if not secret and (name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)):
-            kept[name] = value
-    # TorchInductor writes where the program may write; PYTHONSAFEPATH would change sys.path.
-    return {**kept, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def bubblewrap(readable: tuple[str, ...], scratch: Path) -> list[str]:
     """The command line in front of the interpreter's.
 
@@ -156,7 +140,7 @@ def bubblewrap(readable: tuple[str, ...], scratch: Path) -> list[str]:
         "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
         "--tmpfs", "/tmp", "--tmpfs", "/dev/shm", "--dir", "/lesson", "--dir", "/run",
     ]  # fmt: skip
-    for path in sorted(readable, key=len):
+    for path in sorted(set(readable) - {"/proc"}, key=len):
         command += ["--ro-bind-try", path, path]
     for node in sorted(Path("/dev").glob("nvidia*")):
         command += ["--dev-bind-try", str(node), str(node)]

@@ -19,9 +19,10 @@ from tensortutor.protocol.setup import (
     message_from_json,
     message_to_json,
 )
+from tensortutor.runner.environment import environment
 from tensortutor.runner.errors import RunnerError
 from tensortutor.runner.interpreter import Interpreter
-from tensortutor.runner.sandbox import PACKAGE, bubblewrap, environment
+from tensortutor.runner.sandbox import PACKAGE, bubblewrap
 
 LONGEST_START_S = 180.0
 """Importing torch from a cold network file system can take minutes."""
@@ -58,8 +59,7 @@ class Zygote:
         self._failure = ""
         self.device = "cpu"
         script = str(PACKAGE / "worker" / "__main__.py")
-        # -P is not in Python 3.10; the script takes its own folder off the path.
-        command = [interpreter.path, "-s", script, str(theirs.fileno())]
+        command = [interpreter.path, script, str(theirs.fileno())]
         if setup.layer == "full":
             command = bubblewrap(setup.readable, Path(setup.scratch)) + command
         try:

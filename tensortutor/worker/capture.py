@@ -71,15 +71,19 @@ class TaggedRaw(io.RawIOBase):
         self.text_log: list[str] | None = None
 
     def writable(self) -> bool:
+        """Always."""
         return True
 
     def fileno(self) -> int:
+        """The pipe's descriptor, for programs that hand it to others."""
         return self._descriptor
 
     def isatty(self) -> bool:
+        """Never: there is no keyboard and no cursor."""
         return False
 
     def write(self, data: Any) -> int:
+        """Send some bytes; returns how many were taken."""
         piece = bytes(memoryview(data)[:LARGEST_CHUNK])
         if os.getpid() != self._owner:
             return os.write(self._descriptor, piece)

@@ -17,7 +17,14 @@ FRESH = ("/tmp", "/dev/shm")
 """Folders in memory that each run has for itself."""
 LESSON = "/lesson"
 """Where a program's scratch folder is seen when it has a mount namespace of its own."""
-WRITABLE_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+WRITABLE_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+)
 
 
 def isolate(layer: str) -> bool:
@@ -88,7 +95,9 @@ class Confinement:
 
     def _mount_fresh(self, folder: str) -> None:
         """An empty folder in memory, with what must stay visible below it bound again."""
-        below = [p for p in (*self._setup.readable, self._setup.scratch) if p.startswith(folder + "/")]
+        below = [
+            p for p in (*self._setup.readable, self._setup.scratch) if p.startswith(folder + "/")
+        ]
         held = [(path, os.open(path, os.O_PATH)) for path in below if os.path.exists(path)]
         kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)
         for path, descriptor in held:

@@ -2,7 +2,7 @@
 
 A check that calls `torch.allclose` must not call the learner's version of it. The parts that
 checks rely on are remembered before the program runs, and put back after the program has run and
-after each call into it. Names that were added are left alone: torch itself adds some lazily.
+after each call into it. Names that were added to modules are left alone: torch adds some lazily.
 """
 
 import builtins
@@ -40,7 +40,7 @@ class Snapshot:
         """Undo replacements and deletions since then; stop any tracing."""
         sys.settrace(None)
         sys.setprofile(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         for now, before in self._modules:
             if now != before:
                 now.update(before)
@@ -58,6 +58,4 @@ def _restore_class(kind: type, before: dict[str, Any]) -> None:
         if now.get(name) is not value and name not in ("__dict__", "__weakref__"):
             setattr(kind, name, value)
     for name in set(now) - set(before):
-        # An operator added to a class would be used from now on; anything else is harmless.
-        if name.startswith("__") and name.endswith("__"):
-            delattr(kind, name)
+        delattr(kind, name)  # it would shadow what the class inherits, as Tensor.all does

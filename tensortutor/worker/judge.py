@@ -90,9 +90,7 @@ def load(judge: Judge) -> Declarations:
     return Declarations(declared.checks, declared.substitutes)
 
 
-def judge_once(
-    check: Check, answer: Answer, seed: int, device: torch.device, path: str
-) -> Verdict:
+def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, path: str) -> Verdict:
     """One check with the inputs of one seed."""
     rng = random.Random(seed)
     torch.manual_seed(rng.randrange(2**31))
@@ -100,16 +98,22 @@ def judge_once(
         check.run(answer, rng, device)
     except Unmet as unmet:
         return Verdict(
-            check.name, False, seed, 0.0, message=unmet.message, called=answer.last_call,
-            got=unmet.got, expected=unmet.expected, where=unmet.where, cause=unmet.cause,
+            check.name,
+            False,
+            seed,
+            0.0,
+            message=unmet.message,
+            called=answer.last_call,
+            got=unmet.got,
+            expected=unmet.expected,
+            where=unmet.where,
+            cause=unmet.cause,
             hint=unmet.hint,
         )
     except MissingName as missing:
         return Verdict(check.name, False, seed, 0.0, message=str(missing))
     except (Exception, SystemExit) as error:
-        return Verdict(
-            check.name, False, seed, 0.0, called=answer.last_call, **blame(error, path)
-        )
+        return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **blame(error, path))
     return Verdict(check.name, True, seed, 0.0)
 
 
@@ -133,7 +137,8 @@ def calm() -> Iterator[None]:
     finally:
         torch.set_default_dtype(dtype)
         torch.set_grad_enabled(grad)
-        torch.use_deterministic_algorithms(deterministic)
+        if torch.are_deterministic_algorithms_enabled() != deterministic:
+            torch.use_deterministic_algorithms(deterministic)
         torch.set_default_device(None)
 
 
@@ -151,9 +156,7 @@ class Watch(TorchFunctionMode):
         self._own = {path: True, check_path: False}
         self._refused = ""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = base_name(function_name(func))
         if self._is_learners():
             self._answer.calls[name] += 1
@@ -176,7 +179,11 @@ class Watch(TorchFunctionMode):
         if not self._refused:
             return verdict
         return Verdict(
-            verdict.check, False, verdict.seed, verdict.ms, called=verdict.called,
+            verdict.check,
+            False,
+            verdict.seed,
+            verdict.ms,
+            called=verdict.called,
             message=f"`{self._refused}` is called, and it is what you are to build here",
             where=verdict.where,
         )

@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 
-from tensortutor.protocol.setup import Exited, Interrupt, Kill, Setup
+from tensortutor.protocol.setup import Allow, Exited, Interrupt, Kill, Setup
 from tensortutor.worker import kernel, processes
 from tensortutor.worker.confine import Confinement, isolate, make_folder
 from tensortutor.worker.link import Link
@@ -47,14 +47,13 @@ def keep(setup: Setup, channel: socket.socket, status: socket.socket, out: int, 
 class Keeper:
     """The watching loop."""
 
-    def __init__(
-        self, setup: Setup, status: socket.socket, *, isolated: bool, folder: str
-    ) -> None:
+    def __init__(self, setup: Setup, status: socket.socket, *, isolated: bool, folder: str) -> None:
         self._setup = setup
         self._status = status
         self._isolated = isolated
         self._folder = folder
         self._reason = ""
+        self._most_processes = MOST_PROCESSES
 
     def watch(self, channel: socket.socket, out: int, err: int) -> None:
         """Fork the program's process, see it through, clean up. Never returns."""
@@ -99,19 +98,21 @@ class Keeper:
         """Until the program's process ends or is to be ended. Its wait status, or None."""
         link = Link(self._status)
         while True:
-            ready, _, _ = select.select([self._status, wakeup], [], [], LOOK_EVERY_S)
+            ready, _, _ = select.select([self._status.fileno(), wakeup], [], [], LOOK_EVERY_S)
             if wakeup in ready:
                 os.read(wakeup, 512)
             ended = reap(program)
             if ended is not None:
                 return ended
-            if self._status in ready:
+            if self._status.fileno() in ready:
                 order = link.receive()
-                if isinstance(order, Interrupt):
+                if isinstance(order, Allow):
+                    self._most_processes = order.processes
+                elif isinstance(order, Interrupt):
                     os.kill(program, signal.SIGINT)
                 elif order is None or isinstance(order, Kill):
                     return None
-            if processes.too_many(MOST_PROCESSES, MOST_THREADS):
+            if processes.too_many(self._most_processes, MOST_THREADS):
                 self._reason = "processes"
                 return None
 

@@ -33,9 +33,7 @@ def raised(error: BaseException, path: str, name: str) -> Raised:
     )
 
 
-def clean(
-    report: traceback.TracebackException, path: str, name: str, seen: set[int]
-) -> None:
+def clean(report: traceback.TracebackException, path: str, name: str, seen: set[int]) -> None:
     """Keep the frames of `path` and call it `name`, in the causes and the groups too."""
     if id(report) in seen:
         return
@@ -46,28 +44,35 @@ def clean(
     report.stack[:] = kept
     if getattr(report, "filename", None) == path:  # a SyntaxError carries its own place
         report.filename = name
-    for other in (report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ())):
+    for other in (
+        report.__cause__,
+        report.__context__,
+        *(getattr(report, "exceptions", None) or ()),
+    ):
         if other is not None:
             clean(other, path, name, seen)
 
 
-def own_frames(
-    error: BaseException, trace: TracebackType | None, path: str
-) -> tuple[Frame, ...]:
+def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> tuple[Frame, ...]:
     """The lines of the program that were under way, outermost first."""
     if isinstance(error, SyntaxError) and error.filename == path:
         line = (error.text or "").rstrip("\n")
-        return (Frame("<module>", error.lineno or 0, line, error.offset or 0, error.end_offset or 0),)
+        return (
+            Frame("<module>", error.lineno or 0, line, error.offset or 0, error.end_offset or 0),
+        )
     frames = []
     for entry in traceback.extract_tb(trace):
         if entry.filename != path:
             continue
+        # Columns exist from Python 3.11 on.
         column, end = getattr(entry, "colno", None), getattr(entry, "end_colno", None)
-        known = column is not None and end is not None
         frames.append(
             Frame(
-                entry.name, entry.lineno or 0, entry.line or "",
-                column + 1 if known else 0, end + 1 if known else 0,
+                entry.name,
+                entry.lineno or 0,
+                entry.line or "",
+                0 if column is None else column + 1,
+                0 if end is None else end + 1,
             )
         )
     return tuple(frames)

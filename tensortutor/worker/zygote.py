@@ -8,10 +8,13 @@ import dataclasses
 import gc
 import os
 import platform
+import select
 import signal
 import socket
 import sys
+import weakref
 
+from tensortutor.protocol.framing import encode
 from tensortutor.protocol.setup import (
     Failed,
     MakeSpare,
@@ -20,8 +23,10 @@ from tensortutor.protocol.setup import (
     SpareMade,
     message_to_json,
 )
-from tensortutor.protocol.framing import encode
 from tensortutor.worker.link import Link
+
+QUIET_S = 0.3
+"""After so long without an order the zygote has time for a slow import."""
 
 
 def main(control_descriptor: int) -> None:
@@ -34,7 +39,7 @@ def main(control_descriptor: int) -> None:
     if not isinstance(setup, Setup):
         return
     try:
-        ready = warm_up(setup)
+        ready = warm_up()
     except Exception as error:
         link.send(Failed(f"PyTorch could not be imported: {type(error).__name__}: {error}"))
         return
@@ -42,9 +47,13 @@ def main(control_descriptor: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report to the host, not to us
     while isinstance(order := link.receive(), MakeSpare):
         make_spare(control, dataclasses.replace(setup, device=order.device))
+        if "torch._dynamo" not in sys.modules and is_quiet(control):
+            import torch._dynamo  # noqa: F401  (the first optimizer of a program wants it: 1 s)
+
+            make_cheap_to_fork()
 
 
-def warm_up(setup: Setup) -> Ready:
+def warm_up() -> Ready:
     """Import what programs need, and make it cheap to fork."""
     import torch
 
@@ -54,9 +63,22 @@ def warm_up(setup: Setup) -> Ready:
         import numpy.random  # noqa: F401  (loaded lazily by numpy, needed by every fork)
     repr(torch.ones(2, 2))  # the printing code is loaded lazily
     found = devices.survey()
+    make_cheap_to_fork()
+    return Ready(torch.__version__, platform.python_version(), found)
+
+
+def is_quiet(control: socket.socket) -> bool:
+    """The host has nothing more to ask for the moment."""
+    return not select.select([control], [], [], QUIET_S)[0]
+
+
+def make_cheap_to_fork() -> None:
+    """What has been imported so far shall not cost the processes that are forked from here on."""
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        # torch takes its operator registry apart at exit: 20 ms that every run would pay.
+        finalizer.atexit = False
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page that holds an object
-    return Ready(torch.__version__, platform.python_version(), found)
 
 
 def make_spare(control: socket.socket, setup: Setup) -> None:
@@ -70,13 +92,15 @@ def make_spare(control: socket.socket, setup: Setup) -> None:
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        control.close()
-        for mine in (channel, status):
-            mine.close()
-        os.close(out)
-        os.close(err)
-        keep(setup, channel_end, status_end, out_end, err_end)
+        try:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for mine in (control, channel, status):
+                mine.close()
+            os.close(out)
+            os.close(err)
+            keep(setup, channel_end, status_end, out_end, err_end)
+        finally:
+            os._exit(70)  # a child must never come back into the zygote's loop
     message = encode(message_to_json(SpareMade(pid)))
     socket.send_fds(control, [message], [channel.fileno(), status.fileno(), out, err])
     for socket_ in (channel, channel_end, status, status_end):

@@ -1,0 +1,60 @@
+"""Jobs for the panes and the checks of a lesson."""
+
+import random
+from dataclasses import fields, replace
+
+from tensortutor.course.model import Lesson
+from tensortutor.protocol.jobs import Job, Judge, Limits
+
+UNITS = {
+    "wall_s": ("wall_s", 1.0),
+    "memory_gib": ("memory_bytes", 2**30),
+    "processes": ("processes", 1),
+    "file_gib": ("file_bytes", 2**30),
+    "output_mb": ("output_bytes", 1_000_000),
+}
+"""The names of a lesson's limits, and what they are in a job's units."""
+
+
+def program_job(
+    lesson: Lesson | None, source: str, filename: str, limits: Limits | None = None,
+    arguments: tuple[str, ...] = (), probes: tuple[str, ...] = (),
+) -> Job:  # fmt: skip
+    """Run a program; in a lesson, with the lesson's scratch folder and limits."""
+    return Job(
+        source, filename, arguments, scratch=scratch_name(lesson), probes=probes,
+        limits=limits_for(lesson, limits),
+    )  # fmt: skip
+
+
+def check_job(
+    lesson: Lesson, source: str, filename: str, seed: int | None = None,
+    limits: Limits | None = None, seeds: tuple[int, ...] = (), variant: str = "",
+) -> Job:  # fmt: skip
+    """Put a lesson's checks to a program. Without a seed the inputs are fresh."""
+    if seed is None:
+        seed = random.SystemRandom().randrange(100_000)
+    judge = Judge(
+        lesson.judge.source, f"checks/{lesson.judge.path.parent.name}/{lesson.judge.path.name}",
+        seeds or (seed,), lesson.judge.checks, variant,
+    )  # fmt: skip
+    return Job(
+        source, filename, scratch=scratch_name(lesson), judge=judge,
+        limits=limits_for(lesson, limits),
+    )  # fmt: skip
+
+
+def scratch_name(lesson: Lesson | None) -> str:
+    """The lesson's folder for files that outlive a run."""
+    return lesson.id.replace("/", ".") if lesson is not None else ""
+
+
+def limits_for(lesson: Lesson | None, base: Limits | None = None) -> Limits:
+    """The limits of a run: `base`, raised where the lesson asks for more."""
+    base = base or Limits()
+    types = {field.name: type(getattr(base, field.name)) for field in fields(base)}
+    raised = {}
+    for name, value in lesson.limits if lesson is not None else ():
+        key, unit = UNITS[name]
+        raised[key] = types[key](max(getattr(base, key), value * unit))
+    return replace(base, **raised)

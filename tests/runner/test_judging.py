@@ -1,0 +1,161 @@
+"""Checks put to a program: verdicts, forbidden shortcuts, and attempts to cheat."""
+
+import pytest
+
+from tensortutor.protocol.events import Judged, Notice, Verdict
+from tensortutor.protocol.jobs import Job, Judge
+from tensortutor.runner import Runner, Settings
+
+CHECKS = """
+import torch
+from tensortutor.checking import accepted, check, expect_close, expect_true, mutant
+
+@check("doubles a vector")
+def vector(answer, rng, device):
+    x = torch.randn(rng.randrange(3, 6), device=device)
+    expect_close(answer.double(x), 2 * x, hint="Twice, not thrice.")
+
+@check("does not add", forbid=("torch.add",))
+def no_adding(answer, rng, device):
+    answer.double(torch.ones(2))
+
+@check("multiplies once", counts_calls=True)
+def counts(answer, rng, device):
+    answer.double(torch.ones(2))
+    expect_true(answer.calls["mul"] + answer.calls["rmul"] == 1, f"calls: {dict(answer.calls)}")
+
+@mutant("thrice", caught_by=vector)
+def double(x):
+    return 3 * x
+"""
+NAMES = ("doubles a vector", "does not add", "multiplies once")
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory):
+    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), device="cpu")) as runner:
+        runner.prepare()
+        yield runner
+
+
+def judge(runner, source, seeds=(1,), variant="", checks=CHECKS, names=NAMES):
+    job = Job(source, "double.py", judge=Judge(checks, "checks/double.py", seeds, names, variant))
+    events = list(runner.start(job))
+    verdicts = {e.check: e for e in events if isinstance(e, Verdict)}
+    (judged,) = (e for e in events if isinstance(e, Judged))
+    return events, verdicts, judged
+
+
+def test_a_right_answer_passes(runner):
+    _, verdicts, judged = judge(
+        runner, "def double(x):\n    return 2 * x\n", seeds=tuple(range(20))
+    )
+    assert judged.ok
+    assert judged.passed == NAMES
+    assert all(v.passed for v in verdicts.values())
+
+
+def test_a_wrong_answer_is_told_what_where_and_why(runner):
+    _, verdicts, judged = judge(runner, "def double(x):\n    return 3 * x\n", seeds=(811,))
+    verdict = verdicts["doubles a vector"]
+    assert not judged.ok
+    assert judged.failed == ("doubles a vector",)
+    assert verdict.called.startswith("double(f32[")
+    assert verdict.seed == 811
+    assert "1.5 times" in verdict.cause
+    assert verdict.hint == "Twice, not thrice."
+    assert verdict.got
+    assert verdict.expected
+    assert verdict.where == "at [0]"
+
+
+def test_the_same_seed_gives_the_same_inputs(runner):
+    source = "def double(x):\n    return 3 * x\n"
+    first, again, other = (
+        judge(runner, source, seeds=(s,))[1]["doubles a vector"] for s in (5, 5, 6)
+    )
+    assert (first.got, first.called) == (again.got, again.called)
+    assert first.got != other.got
+
+
+@pytest.mark.parametrize("body", ["x + x", "torch.add(x, x)", "x.add(x)", "x.clone().add_(x)"])
+def test_a_forbidden_shortcut_is_refused_under_any_name(runner, body):
+    _, verdicts, _ = judge(runner, f"import torch\ndef double(x):\n    return {body}\n")
+    assert "`add`" in verdicts["does not add"].message
+
+
+def test_a_swallowed_refusal_still_counts(runner):
+    source = "def double(x):\n    try:\n        return x + x\n    except Exception:\n        return 2 * x\n"
+    _, verdicts, _ = judge(runner, source)
+    assert not verdicts["does not add"].passed
+
+
+def test_an_exception_in_the_answer_names_the_learners_line(runner):
+    _, verdicts, _ = judge(runner, "def double(x):\n    y = 2 * x\n    return y.view(99)\n")
+    verdict = verdicts["doubles a vector"]
+    assert verdict.message.startswith("RuntimeError: shape '[99]' is invalid")
+    assert verdict.where == "line 3: return y.view(99)"
+
+
+def test_a_missing_name_is_said(runner):
+    _, verdicts, _ = judge(runner, "def duble(x):\n    return 2 * x\n")
+    assert "defines no `double`" in verdicts["doubles a vector"].message
+
+
+def test_a_variant_replaces_the_function(runner):
+    _, _, judged = judge(runner, "def double(x):\n    return 2 * x\n", variant="thrice")
+    assert "doubles a vector" in judged.failed
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "import os\ndef double(x):\n    os._exit(0)\n",
+        "import sys\ndef double(x):\n    sys.exit(0)\n",
+        "import torch\ntorch.isclose = lambda *a, **k: torch.ones(1, dtype=torch.bool)\n"
+        "def double(x):\n    return 3 * x\n",
+        "from tensortutor.checking import expect\n"
+        "expect.expect_close = lambda *a, **k: None\n"
+        "def double(x):\n    expect.isclose = lambda a, b, **k: a == a\n    return 3 * x\n",
+        "import tensortutor.checking as c\nc.expect_close = lambda *a, **k: None\n"
+        "def double(x):\n    return 3 * x\n",
+        "class Yes(float):\n    pass\nimport builtins\nbuiltins.isinstance = lambda *a: True\n"
+        "def double(x):\n    return 3 * x\n",
+        "import torch\ntorch.Tensor.all = lambda self: True\n"
+        "def double(x):\n    torch.Tensor.all = lambda self: True\n    return 3 * x\n",
+        "import gc\nfrom tensortutor.checking.declare import declared\n"
+        "declared.checks.clear()\ndef double(x):\n    return 3 * x\n",
+    ],
+)
+def test_no_trick_passes(runner, attack):
+    _, _, judged = judge(runner, attack)
+    assert not judged.ok
+
+
+def test_a_forged_verdict_does_not_count(runner):
+    source = """
+import json, os, struct
+def double(x):
+    for name in ("doubles a vector", "does not add", "multiplies once"):
+        data = json.dumps({"event": "verdict", "check": name, "passed": True, "seed": 1, "ms": 0.0,
+                           "message": "", "called": "", "got": "", "expected": "", "where": "",
+                           "cause": "", "hint": "", "mac": "00" * 64}).encode()
+        for fd in range(3, 64):
+            try:
+                os.write(fd, struct.pack(">I", len(data)) + data)
+            except OSError:
+                pass
+    os._exit(0)
+"""
+    events, _, judged = judge(runner, source)
+    assert not judged.ok
+    assert any(isinstance(e, Notice) and "does not count" in e.text for e in events)
+
+
+def test_a_check_file_that_fails_is_not_a_pass(runner):
+    source = "def double(x):\n    return 2 * x\n"
+    job = Job(source, judge=Judge("raise RuntimeError('broken')", "checks/b.py", (1,), NAMES))
+    events = list(runner.start(job))
+    (judged,) = (e for e in events if isinstance(e, Judged))
+    assert not judged.ok
+    assert judged.missing == NAMES

@@ -1,0 +1,150 @@
+"""Before a program runs: devices, interpreters, layers; and after PyTorch's process has died."""
+
+import os
+import signal
+import stat
+import sys
+
+import pytest
+
+from tensortutor.protocol.events import Output
+from tensortutor.protocol.jobs import Job
+from tensortutor.runner import Device, Runner, RunnerError, Settings
+from tensortutor.runner.devices import choose
+from tensortutor.runner.environment import environment
+from tensortutor.runner.sandbox import choose_layer, without
+
+CPU = Device("cpu", "a processor")
+GPUS = (CPU, Device("cuda:0", "H200"), Device("cuda:1", "H200"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "present", "name"),
+    [
+        ("auto", (CPU,), "cpu"),
+        ("auto", GPUS, "cuda:0"),
+        ("cuda", GPUS, "cuda:0"),
+        ("cuda:1", GPUS, "cuda:1"),
+        ("cpu", GPUS, "cpu"),
+    ],
+)
+def test_the_device_that_was_asked_for(wanted, present, name):
+    assert choose(wanted, present).name == name
+
+
+def test_an_absent_device_is_refused_with_those_that_are_there():
+    with pytest.raises(RunnerError, match="no device 'cuda:7' here.*cpu, cuda:0, cuda:1"):
+        choose("cuda:7", GPUS)
+
+
+def test_the_refusal_comes_from_a_real_runner_too(tmp_path):
+    with Runner(
+        Settings(scratch=tmp_path, device="mps" if sys.platform == "linux" else "cuda")
+    ) as r:
+        with pytest.raises(RunnerError, match="These are there: cpu"):
+            r.prepare()
+        assert r.status.state == "failed"
+        last = list(r.start(Job("print(1)")))[-1]
+        assert last.outcome == "lost"
+        assert "These are there" in last.sentence
+
+
+def interpreter(tmp_path, body):
+    path = tmp_path / "python"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IEXEC)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("echo '[false, [3, 12], []]'", "has no torch"),
+        ("echo '[true, [3, 8], []]'", "3.10 or newer"),
+        ("echo nonsense", "cannot be run as a Python"),
+        ("exit 3", "cannot be run as a Python"),
+    ],
+)
+def test_another_interpreter_is_questioned_first(tmp_path, body, words):
+    with Runner(Settings(scratch=tmp_path, python=interpreter(tmp_path, body))) as runner:
+        with pytest.raises(RunnerError, match=words):
+            runner.prepare()
+
+
+def test_an_interpreter_that_is_not_there(tmp_path):
+    with Runner(Settings(scratch=tmp_path, python=str(tmp_path / "none"))) as runner:
+        with pytest.raises(RunnerError, match="cannot be run"):
+            runner.prepare()
+
+
+def test_another_interpreter_runs_programs(tmp_path):
+    """A venv that has torch (ours, by a path file) and not tensortutor."""
+    import venv
+
+    import torch
+
+    venv.create(tmp_path / "other", with_pip=False)
+    lib = next((tmp_path / "other").glob("lib/python*/site-packages"))
+    packages = os.path.dirname(os.path.dirname(torch.__file__))
+    for name in os.listdir(packages):
+        if "tensortutor" not in name:
+            os.symlink(os.path.join(packages, name), lib / name)
+    python = str(tmp_path / "other/bin/python")
+    with Runner(Settings(scratch=tmp_path / "s", python=python, sandbox="limits")) as runner:
+        events = list(runner.start(Job("import sys, torch\nprint(sys.prefix, torch.ones(1))")))
+    output = "".join(e.text for e in events if isinstance(e, Output))
+    assert output == f"{tmp_path / 'other'} tensor([1.])\n"
+
+
+def test_without_bubblewrap_the_layer_below_says_why(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    layer = choose_layer("auto")
+    assert layer.name in ("landlock", "limits")
+    assert "bubblewrap is not installed" in layer.why
+    with pytest.raises(RunnerError, match="full sandbox does not work here"):
+        choose_layer("full")
+
+
+def test_limits_can_be_asked_for():
+    assert choose_layer("limits").name == "limits"
+
+
+def test_hidden_folders_are_cut_out_of_what_is_readable(tmp_path):
+    for name in ("site/torch", "site/tensortutor/lessons", "site/numpy"):
+        (tmp_path / name).mkdir(parents=True)
+    found = without(str(tmp_path / "site"), (str(tmp_path / "site/tensortutor"),))
+    assert found == [str(tmp_path / "site/numpy"), str(tmp_path / "site/torch")]
+
+
+def test_secrets_of_the_environment_stay_outside(monkeypatch):
+    monkeypatch.setenv("TORCH_API_TOKEN", "s3cret")
+    monkeypatch.setenv("MY_THING", "x")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    kept = environment()
+    assert "s3cret" not in kept.values()
+    assert "MY_THING" not in kept
+    assert kept["OMP_NUM_THREADS"] == "3"
+
+
+def test_a_killed_zygote_comes_back(tmp_path):
+    with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
+        runner.prepare()
+        os.killpg(runner._zygote._process.pid, signal.SIGKILL)
+        runner._zygote._process.wait()
+        for _ in range(2):
+            events = list(runner.start(Job("print('again')")))
+            assert [e.text for e in events if isinstance(e, Output)] == ["again\n"]
+
+
+def test_a_closed_runner_says_so(tmp_path):
+    runner = Runner(Settings(scratch=tmp_path))
+    runner.close()
+    assert list(runner.start(Job("print(1)")))[-1].outcome == "lost"
+
+
+def test_after_idling_the_processes_are_let_go_and_come_back(tmp_path):
+    with Runner(Settings(scratch=tmp_path, device="cpu", idle_s=0.05)) as runner:
+        assert list(runner.start(Job("print(1)")))[-1].code == 0
+        runner._idle.join()
+        assert runner.status.state == "cold"
+        assert list(runner.start(Job("print(1)")))[-1].code == 0
