@@ -25,4 +25,4 @@ class Settings:
     limits: Limits | None = None
     idle_s: float = 600.0
     network: bool = False
-    spares: int = 1
+    spares: int = 2

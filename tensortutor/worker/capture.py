@@ -58,8 +58,12 @@ class Channel:
             raise KeyboardInterrupt
 
 
-class TaggedRaw(io.RawIOBase):
-    """The raw end of sys.stdout or sys.stderr."""
+class TaggedBytes(io.BufferedIOBase):
+    """The bytes below sys.stdout or sys.stderr (`sys.stdout.buffer`).
+
+    It keeps nothing back. A buffer of the standard library would send its content twice when an
+    interrupt comes just after the first time.
+    """
 
     def __init__(self, channel: Channel, stream: str, descriptor: int) -> None:
         super().__init__()
@@ -83,24 +87,30 @@ class TaggedRaw(io.RawIOBase):
         return False
 
     def write(self, data: Any) -> int:
-        """Send some bytes; returns how many were taken."""
-        piece = bytes(memoryview(data)[:LARGEST_CHUNK])
+        """Send all the bytes; returns how many they were."""
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), LARGEST_CHUNK):
+            self._send(bytes(view[start : start + LARGEST_CHUNK]))
+        return len(view)
+
+    def _send(self, piece: bytes) -> None:
         if os.getpid() != self._owner:
-            return os.write(self._descriptor, piece)
+            while piece:
+                piece = piece[os.write(self._descriptor, piece) :]
+            return
         text = self._decoder.decode(piece)
         if self.text_log is not None:
             self.text_log.append(text)
         if text:
             self._channel.send(Output(self._stream, text))
-        return len(piece)
 
 
 class Streams:
     """Puts tagged streams in the place of sys.stdout and sys.stderr."""
 
     def __init__(self, channel: Channel) -> None:
-        self._out = TaggedRaw(channel, "stdout", 1)
-        raw_error = TaggedRaw(channel, "stderr", 2)
+        self._out = TaggedBytes(channel, "stdout", 1)
+        raw_error = TaggedBytes(channel, "stderr", 2)
         sys.stdout = sys.__stdout__ = text_stream(self._out, "strict")  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = text_stream(raw_error, "backslashreplace")  # type: ignore[misc]
         self._streams = (sys.stdout, sys.stderr)
@@ -122,10 +132,9 @@ class Streams:
                 continue  # its own stream, broken by itself: nothing left to push
 
 
-def text_stream(raw: io.RawIOBase, errors: str) -> io.TextIOWrapper:
+def text_stream(below: TaggedBytes, errors: str) -> io.TextIOWrapper:
     """UTF-8 and line by line, as on a terminal."""
-    buffered = io.BufferedWriter(raw, buffer_size=LARGEST_CHUNK)
-    return io.TextIOWrapper(buffered, encoding="utf-8", errors=errors, line_buffering=True)
+    return io.TextIOWrapper(below, encoding="utf-8", errors=errors, line_buffering=True)
 
 
 def install_interrupt(channel: Channel) -> None:

@@ -25,7 +25,7 @@ from tensortutor.protocol.setup import (
 )
 from tensortutor.worker.link import Link
 
-QUIET_S = 0.3
+QUIET_S = 2.0
 """After so long without an order the zygote has time for a slow import."""
 
 

@@ -1,0 +1,325 @@
+"""Judges lessons/01_tensors/03_low_precision.md."""
+
+import torch
+
+from tensortutor.checking import accepted, check, expect_equal, expect_unchanged, mutant
+
+HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
+
+
+def among(rng, device, *special):
+    """These values at random places of a 3-d tensor, among values that every format holds."""
+    shape = rng.randrange(2, 5), rng.randrange(2, 5), rng.randrange(2, 5)
+    x = torch.randint(-8, 8, shape).float().to(device)
+    places = rng.sample(range(x.numel()), len(special))
+    x.view(-1)[places] = torch.tensor(special, device=device)
+    return x.transpose(0, 2)  # not contiguous
+
+
+def errors(x, dtype):
+    """The relative error of each value other than zero, in float64."""
+    x = x[x != 0].double()
+    return ((x.to(SINGLE).to(dtype).double() - x) / x).abs()
+
+
+def right(x, tol):
+    """The dtype wanted, or None if an error lies too near to tol to be judged fairly."""
+    for dtype in (HALF, BRAIN):
+        off = errors(x, dtype)
+        if bool((off / tol - 1).abs().lt(1e-3).any()):
+            return None
+        if bool((off <= tol).all()):
+            return dtype
+    return SINGLE
+
+
+@check("numbers that float16 holds go to float16")
+def fits(answer, rng, device):
+    hint = "float16 is asked first: it keeps more digits, as long as the numbers fit."
+    for x, tol in (
+        (torch.tensor([1.0, 2.5, -3.0]), 1e-3),
+        (torch.tensor([1.001, 1000.5]), 1e-3),
+        (torch.tensor([65504.0, -65504.0]), 1e-3),
+        (torch.randint(-2048, 2049, (4, 5)).float(), 1e-6),
+    ):
+        expect_equal(
+            answer.pick_dtype(x.to(device), tol),
+            HALF,
+            name=f"the choice for values up to {x.abs().max():g}",
+            hint=hint,
+        )
+
+
+@check("a large number moves to bfloat16, whatever its sign")
+def large(answer, rng, device):
+    for value in (70000.0, -70000.0, -1e6, 3e38):
+        x = among(rng, device, value)
+        expect_equal(
+            answer.pick_dtype(x, 1e-2),
+            BRAIN,
+            name=f"the choice with {value:g} in it",
+            hint="The largest value is not the one farthest from zero: -1e6 is far "
+            "beyond float16, and max() does not see it.",
+        )
+
+
+@check("a tiny number moves to bfloat16")
+def tiny(answer, rng, device):
+    for value in (1e-8, -1e-8, 1e-6, -1e-7):
+        x = among(rng, device, value)
+        expect_equal(
+            answer.pick_dtype(x, 1e-2),
+            BRAIN,
+            name=f"the choice with {value:g} in it",
+            hint="Numbers can be too small as well: float16 makes 1e-8 a 0 and 1e-6 "
+            "inexact. Both are finite, and both are lost.",
+        )
+
+
+@check("each error is measured against its own value")
+def own_size(answer, rng, device):
+    x = among(rng, device, 30000.0, rng.choice([-1e-7, 1e-7]))
+    expect_equal(
+        answer.pick_dtype(x, 1e-2),
+        BRAIN,
+        name="the choice for 30000 beside 1e-7",
+        hint="Beside 30000 every error of 1e-7 looks small. Relative means relative to "
+        "the value that was rounded.",
+    )
+
+
+@check("bfloat16 has to pass the same test")
+def same_test(answer, rng, device):
+    for special, tol in (
+        ((70000.0, 1.001), 1e-4),  # one too large for float16, one too precise for bfloat16
+        ((3.401e38,), 1e-2),  # beyond bfloat16's largest
+        ((70000.0,), 1e-4),
+    ):
+        x = among(rng, device, *special)
+        expect_equal(
+            answer.pick_dtype(x, tol),
+            SINGLE,
+            name=f"the choice with {' and '.join(f'{v:g}' for v in special)} in it",
+            hint="bfloat16 reaches far but rounds at the third digit. When it fails "
+            "too, only float32 is left.",
+        )
+
+
+@check("an error downwards counts as much as one upwards")
+def both_ways(answer, rng, device):
+    for value in (1e6, -1e6):  # bfloat16 takes both 0.06 % nearer to zero
+        x = among(rng, device, value)
+        expect_equal(
+            answer.pick_dtype(x, 1e-4),
+            SINGLE,
+            name=f"the choice with {value:g} in it",
+            hint="Rounding goes both ways. Compare the size of the error, not its sign.",
+        )
+
+
+@check("a zero does not spoil the test")
+def zeros(answer, rng, device):
+    hint = "0 is stored exactly, but 0 / 0 is nan, and nan <= tol is False."
+    for x in (torch.tensor([0.0, 1.0]), torch.zeros(2, 3), torch.tensor(0.0)):
+        expect_equal(
+            answer.pick_dtype(x.to(device), 1e-3),
+            HALF,
+            name="the choice for a tensor with zeros",
+            hint=hint,
+        )
+
+
+@check("an empty tensor takes float16")
+def empty(answer, rng, device):
+    for shape in ((0,), (2, 0, 3)):
+        expect_equal(
+            answer.pick_dtype(torch.zeros(shape, device=device), 1e-3),
+            HALF,
+            name=f"the choice for the shape {list(shape)}",
+            hint="With no values, none is lost. `.all()` of nothing is True, while "
+            "`.max()` of nothing raises.",
+        )
+
+
+@check("the caller's tolerance decides")
+def tolerance(answer, rng, device):
+    for value, tol, wanted in (
+        (1.001, 1e-2, HALF),
+        (1.001, 1e-5, SINGLE),
+        (70000.0, 1e-2, BRAIN),
+        (70000.0, 1e-3, SINGLE),
+    ):
+        expect_equal(
+            answer.pick_dtype(among(rng, device, value), tol),
+            wanted,
+            name=f"the choice with {value:g} in it, within {tol:g}",
+            hint="The same tensor may need another dtype when the caller asks for more digits.",
+        )
+
+
+@check("any numbers, any tolerance")
+def anything(answer, rng, device):
+    judged = 0
+    while judged < 20:
+        low, high = sorted(rng.uniform(-9, 9) for _ in range(2))
+        sizes = torch.rand(rng.randrange(1, 6), rng.randrange(1, 6)) * (high - low) + low
+        x = torch.randn(sizes.shape).sign() * 10**sizes
+        tol = 10 ** rng.uniform(-5, -1)
+        wanted = right(x, tol)
+        if wanted is None:
+            continue
+        judged += 1
+        expect_equal(
+            answer.pick_dtype(x.to(device), tol),
+            wanted,
+            name=f"the choice for sizes from {x.abs().min():.2g} to "
+            f"{x.abs().max():.2g} within {tol:.2g}",
+            hint="Range and precision both count, and the caller says how much. Judge "
+            "by what the trip does to each value.",
+        )
+
+
+@check("the tensor that came in is unchanged")
+def untouched(answer, rng, device):
+    x = torch.randn(3, 4, device=device)
+    with expect_unchanged(x, hint="Methods that end in _ write into the caller's block."):
+        answer.pick_dtype(x, 1e-3)
+
+
+@mutant("looks at the largest value only", caught_by=large)
+def pick_dtype(x, tol):
+    if x.numel() == 0 or x.max() <= 65504:
+        return torch.float16
+    return torch.bfloat16
+
+
+@mutant("takes bfloat16 for everything", caught_by=fits)
+def pick_dtype(x, tol):
+    return torch.bfloat16
+
+
+@mutant("asks only whether the copy is finite", caught_by=tiny)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        if x.to(dtype).isfinite().all():
+            return dtype
+    return torch.float32
+
+
+@mutant("compares with the limits that finfo gives", caught_by=same_test)
+def pick_dtype(x, tol):
+    size = x[x != 0].abs()
+    for dtype in (torch.float16, torch.bfloat16):
+        info = torch.finfo(dtype)
+        if ((size >= info.tiny) & (size <= info.max)).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("measures the error against the largest value", caught_by=own_size)
+def pick_dtype(x, tol):
+    if x.numel() == 0:
+        return torch.float16
+    for dtype in (torch.float16, torch.bfloat16):
+        if (x.to(dtype).float() - x).abs().max() <= tol * x.abs().max():
+            return dtype
+    return torch.float32
+
+
+@mutant("measures the absolute error", caught_by=tiny)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        if ((x.to(dtype).float() - x).abs() <= tol).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("uses a tolerance of its own", caught_by=tolerance)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        if ((x.to(dtype).float() - x).abs() <= 1e-3 * x.abs()).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("looks at the mean error", caught_by=own_size)
+def pick_dtype(x, tol):
+    if x.numel() == 0:
+        return torch.float16
+    for dtype in (torch.float16, torch.bfloat16):
+        if (x.to(dtype).float() - x).abs().mean() <= tol * x.abs().mean():
+            return dtype
+    return torch.float32
+
+
+@mutant("drops the signs in place", caught_by=untouched)
+def pick_dtype(x, tol):
+    x.abs_()
+    for dtype in (torch.float16, torch.bfloat16):
+        if ((x.to(dtype).float() - x).abs() <= tol * x).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("stops at bfloat16", caught_by=same_test)
+def pick_dtype(x, tol):
+    back = x.half().float()
+    good = ((back - x).abs() <= tol * x.abs()).all()
+    return torch.float16 if good else torch.bfloat16
+
+
+@mutant("forgets that errors have a sign", caught_by=both_ways)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).float()
+        if (back - x <= tol * x.abs()).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("divides by zero", caught_by=zeros)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).float()
+        if (((back - x) / x).abs() <= tol).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("gives up on an empty tensor", caught_by=empty)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).float()
+        if x.numel() and ((back - x).abs() <= tol * x.abs()).all():
+            return dtype
+    return torch.float32
+
+
+@accepted("lets allclose compare, with no absolute tolerance")
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        if torch.allclose(x.to(dtype).float(), x, rtol=tol, atol=0.0):
+            return dtype
+    return torch.float32
+
+
+@accepted("leaves the zeros out and divides")
+def pick_dtype(x, tol):
+    def keeps(dtype):
+        values = x[x != 0].double()
+        stored = x.to(dtype)[x != 0].double()
+        return not ((stored / values - 1).abs() > tol).any()
+
+    if keeps(torch.float16):
+        return torch.float16
+    return torch.bfloat16 if keeps(torch.bfloat16) else torch.float32
+
+
+@accepted("tests for infinity first")
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).to(torch.float32)
+        lost = torch.isinf(back) | ((x - back).abs() > x.abs() * tol)
+        if not lost.any():
+            return dtype
+    return torch.float32

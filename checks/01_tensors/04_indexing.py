@@ -1,0 +1,241 @@
+"""Judges lessons/01_tensors/04_indexing.md."""
+
+import torch
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_equal,
+    expect_unchanged,
+    expect_view,
+    mutant,
+)
+
+LEAD = "`x[a:b, c:d]` cuts the first two dimensions. Height and width are the last two."
+
+
+def numbered(device, *shape):
+    """A tensor in which no two values are equal."""
+    count = torch.Size(shape).numel()
+    return torch.arange(count, device=device).reshape(shape)
+
+
+def inside(size, part):
+    """The places of the middle `part` of `size`, the odd one left over at the end."""
+    start = (size - part) // 2
+    return list(range(start, start + part))
+
+
+def middle(x, h, w):
+    """The crop, row by row and column by column."""
+    rows = inside(x.shape[-2], h)
+    columns = inside(x.shape[-1], w)
+    return x.index_select(-2, x.new_tensor(rows, dtype=torch.long)).index_select(
+        -1, x.new_tensor(columns, dtype=torch.long)
+    )
+
+
+def compare(answer, x, h, w, hint):
+    with expect_unchanged(x, hint="Cropping reads. Only erase_center writes."):
+        got = answer.crop_center(x, h, w)
+    expect_equal(got, middle(x, h, w), name=f"{h} by {w} of {list(x.shape)}", hint=hint)
+
+
+@check("the crop is the middle of the image")
+def centre(answer, rng, device):
+    h, w = rng.randrange(1, 6), rng.randrange(1, 6)
+    down, right = 2 * rng.randrange(1, 4), 2 * rng.randrange(1, 4)
+    compare(
+        answer,
+        numbered(device, h + down, w + right),
+        h,
+        w,
+        hint="Half of what is left over belongs above the crop, and half of it to the left.",
+    )
+
+
+@check("an odd margin leaves the extra row and column at the end")
+def odd_margin(answer, rng, device):
+    h, w = rng.randrange(1, 6), rng.randrange(1, 6)
+    hint = "The start is half the margin, rounded down, and the end is the start plus the size."
+    compare(answer, numbered(device, h + 1, w + 3), h, w, hint)
+    compare(answer, numbered(device, h + 5, w + 2), h, w, hint)
+
+
+@check("no margin gives everything")
+def no_margin(answer, rng, device):
+    h, w = rng.randrange(2, 6), rng.randrange(2, 6)
+    hint = "Counted from the end, a margin of 0 is `-0`, which is 0: the slice `0:-0` is empty."
+    compare(answer, numbered(device, h, w), h, w, hint)
+    compare(answer, numbered(device, h + 2, w), h, w, hint)
+    compare(answer, numbered(device, h, w + 4), h, w, hint)
+
+
+@check("leading dimensions stay whole")
+def leading(answer, rng, device):
+    n, c = rng.randrange(2, 5), rng.randrange(2, 5)
+    h, w = rng.randrange(4, 8), rng.randrange(4, 8)
+    compare(answer, numbered(device, c, h, w), 2, 3, hint=LEAD)
+    compare(answer, numbered(device, n, c, h, w), 3, 2, hint=LEAD)
+    compare(answer, numbered(device, 2, 1, 3, h, w), 1, 4, hint=LEAD)
+
+
+@check("sizes 0 and 1 work")
+def small(answer, rng, device):
+    h, w = rng.randrange(3, 8), rng.randrange(3, 8)
+    compare(answer, numbered(device, 2, h, w), 1, 1, hint="A crop of 1 by 1 keeps its rank.")
+    compare(answer, numbered(device, 2, h, w), 0, 2, hint="A crop of height 0 is empty.")
+    compare(answer, numbered(device, 0, h, w), 2, 2, hint="A batch of 0 images is a batch.")
+
+
+@check("the crop shares the image's memory")
+def shares(answer, rng, device):
+    hint = "Ints, slices and ... make views. Lists, index tensors and clone() copy."
+    x = torch.randn(2, 7, 6, device=device)
+    for image in (x, x.transpose(1, 2), x[:, 1:, ::2]):
+        h, w = image.shape[-2] - 2, image.shape[-1] - 1
+        expect_view(answer.crop_center(image, h, w), image, name="the crop", hint=hint)
+
+
+@check("erasing changes the middle")
+def erases(answer, rng, device):
+    h, w = rng.randrange(1, 4), rng.randrange(1, 4)
+    x = numbered(device, 2, h + rng.randrange(1, 4), w + rng.randrange(1, 4)) + 1
+    answer.erase_center(x, h, w, 0)
+    expect_equal(
+        middle(x, h, w),
+        torch.zeros_like(middle(x, h, w)),
+        name="the middle after erase_center",
+        hint="`middle = value` gives the name to something else and writes nothing. "
+        "And what is written into a copy never reaches x.",
+    )
+
+
+@check("erasing leaves the border alone")
+def border(answer, rng, device):
+    value = round(rng.uniform(2, 9), 1)
+    x = torch.randn(3, 6, 7, device=device).transpose(0, 1)  # (6, 3, 7), not contiguous
+    for h, w in ((1, 2), (2, 7), (3, 3), (0, 4)):
+        before, inner = x.clone(), torch.zeros_like(x, dtype=torch.bool)
+        for row in inside(3, h):
+            for column in inside(7, w):
+                inner[:, row, column] = True
+        answer.erase_center(x, h, w, value)
+        expect_equal(
+            x,
+            before.masked_fill(inner, value),
+            name=f"x after erasing {h} by {w} of {list(x.shape)}",
+            hint="Write to the middle of height and width, in every image, and to nothing else.",
+        )
+
+
+@mutant("copies the crop", caught_by=shares)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    return x[..., top : top + h, left : left + w].clone()
+
+
+@mutant("selects with index tensors", caught_by=shares)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    rows = torch.arange(top, top + h, device=x.device)
+    columns = torch.arange(left, left + w, device=x.device)
+    return x[..., rows[:, None], columns]
+
+
+@mutant("makes the crop contiguous", caught_by=shares)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    return x[..., top : top + h, left : left + w].contiguous()
+
+
+@mutant("cuts the first two dimensions", caught_by=leading)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    return x[top : top + h, left : left + w]
+
+
+@mutant("counts the end from behind", caught_by=no_margin)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    return x[..., top:-top, left:-left]
+
+
+@mutant("takes the same margin off both sides", caught_by=odd_margin)
+def crop_center(x, h, w):
+    H, W = x.shape[-2:]
+    top, left = (H - h) // 2, (W - w) // 2
+    return x[..., top : H - top, left : W - left]
+
+
+@mutant("rounds the margin up", caught_by=odd_margin)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h + 1) // 2, (x.shape[-1] - w + 1) // 2
+    return x[..., top : top + h, left : left + w]
+
+
+@mutant("takes the top left corner", caught_by=centre)
+def crop_center(x, h, w):
+    return x[..., :h, :w]
+
+
+@mutant("drops dimensions of size 1", caught_by=small)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    return x[..., top : top + h, left : left + w].squeeze()
+
+
+@mutant("gives the name to the value", caught_by=erases)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    middle = x[..., top : top + h, left : left + w]
+    middle = value  # noqa: F841
+
+
+@mutant("writes into a copy", caught_by=erases)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    rows = torch.arange(top, top + h, device=x.device)
+    x[..., rows, :][..., left : left + w] = value
+
+
+@mutant("erases whole rows", caught_by=border)
+def erase_center(x, h, w, value):
+    top = (x.shape[-2] - h) // 2
+    x[..., top : top + h, :] = value
+
+
+@mutant("erases rows and columns one after the other", caught_by=border)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    x[..., top : top + h, :] = value
+    x[..., left : left + w] = value
+
+
+@accepted("narrows each dimension")
+def crop_center(x, h, w):
+    rows = x.narrow(-2, (x.shape[-2] - h) // 2, h)
+    return rows.narrow(-1, (x.shape[-1] - w) // 2, w)
+
+
+@accepted("builds the tuple of slices itself")
+def crop_center(x, h, w):
+    index = [slice(None)] * x.ndim
+    for dim, size in ((-2, h), (-1, w)):
+        start = (x.shape[dim] - size) // 2
+        index[dim] = slice(start, start + size)
+    return x[tuple(index)]
+
+
+@accepted("fills the view")
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    x[..., top : top + h, left : left + w].fill_(value)
+
+
+@accepted("assigns through index tensors")
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    rows = torch.arange(top, top + h, device=x.device)
+    columns = torch.arange(left, left + w, device=x.device)
+    x[..., rows[:, None], columns] = value
