@@ -42,9 +42,13 @@ def own_count(answer, rng, device):
     keep[1] = True
     x = values(rng, (b, t, rng.randint(1, 4)), device)
     x[~keep] = 0
-    compare(answer, x, keep,
-            hint="Padding is zeros here, so the sums are easy. Divide each row by the number "
-                 "of its own kept places: not by T, and not by one count for all rows.")
+    compare(
+        answer,
+        x,
+        keep,
+        hint="Padding is zeros here, so the sums are easy. Divide each row by the number "
+        "of its own kept places: not by T, and not by one count for all rows.",
+    )
 
 
 @check("numbers in the padding do not count")
@@ -53,8 +57,12 @@ def numbers_in_padding(answer, rng, device):
     keep = mask(rng, b, t, device)
     x = values(rng, (b, t, rng.randint(1, 4)), device)
     x[~keep] = 1000.0
-    compare(answer, x, keep,
-            hint="Padding held 1000 everywhere. It belongs neither in the sum nor in the count.")
+    compare(
+        answer,
+        x,
+        keep,
+        hint="Padding held 1000 everywhere. It belongs neither in the sum nor in the count.",
+    )
 
 
 @check("NaN and infinity in the padding stay out")
@@ -64,9 +72,13 @@ def nan_in_padding(answer, rng, device):
     x = values(rng, (b, t, rng.randint(1, 4)), device)
     for bad in (NAN, INF, -INF):
         x[~keep] = bad
-        compare(answer, x, keep,
-                hint="NaN times 0 is NaN, and so is infinity times 0. Do not compute with "
-                     "padding: choose something else in its place.")
+        compare(
+            answer,
+            x,
+            keep,
+            hint="NaN times 0 is NaN, and so is infinity times 0. Do not compute with "
+            "padding: choose something else in its place.",
+        )
 
 
 @check("a row with nothing kept gives zeros")
@@ -91,9 +103,13 @@ def kept_nan(answer, rng, device):
     row = rng.randrange(b)
     place = int(keep[row].nonzero()[0])
     x[row, place, rng.randrange(d)] = NAN
-    compare(answer, x, keep,
-            hint="One kept value was NaN. Sweeping out every NaN hides broken data: let the "
-                 "mask decide, not the value.")
+    compare(
+        answer,
+        x,
+        keep,
+        hint="One kept value was NaN. Sweeping out every NaN hides broken data: let the "
+        "mask decide, not the value.",
+    )
 
 
 @check("the mask runs along T, also when all sizes are equal")
@@ -102,9 +118,13 @@ def equal_sizes(answer, rng, device):
     keep = mask(rng, n, n, device)
     keep[1] = True
     x = values(rng, (n, n, n), device)
-    compare(answer, x, keep,
-            hint="B, T and D are equal here, so a mask along the wrong dimension fits without "
-                 "an error. A mask of shape (B, T, 1) stretches over D; (B, 1, T) masks channels.")
+    compare(
+        answer,
+        x,
+        keep,
+        hint="B, T and D are equal here, so a mask along the wrong dimension fits without "
+        "an error. A mask of shape (B, T, 1) stretches over D; (B, 1, T) masks channels.",
+    )
 
 
 @check("the result has the dtype of x")
@@ -112,8 +132,9 @@ def same_dtype(answer, rng, device):
     keep = mask(rng, 3, 5, device)
     hint = "A mask turned into float32 decides the dtype of everything that it touches."
     compare(answer, values(rng, (3, 5, 2), device, torch.float64), keep, hint)
-    compare(answer, values(rng, (3, 5, 2), device, torch.bfloat16), keep, hint,
-            rtol=0.05, atol=0.05)
+    compare(
+        answer, values(rng, (3, 5, 2), device, torch.bfloat16), keep, hint, rtol=0.05, atol=0.05
+    )
 
 
 @check("x and keep are left as they were")
@@ -121,8 +142,7 @@ def leaves_input(answer, rng, device):
     keep = mask(rng, 3, 4, device)
     x = values(rng, (3, 4, 2), device)
     x[~keep] = NAN
-    with expect_unchanged(x, keep,
-                          hint="`x[mask] = v` writes into the caller's tensor."):
+    with expect_unchanged(x, keep, hint="`x[mask] = v` writes into the caller's tensor."):
         answer.masked_mean(x, keep)
 
 

@@ -55,8 +55,10 @@ def sizes(rng):
 def one_each(answer, rng, device):
     logits, tok = problem(rng, device, *sizes(rng))
     got = answer.pick_logprobs(logits, tok)
-    every = ("Indexing with `tok` in the last position looks up every token of the batch at "
-             "every place: (B, T, B, T). Each place has one token.")
+    every = (
+        "Indexing with `tok` in the last position looks up every token of the batch at "
+        "every place: (B, T, B, T). Each place has one token."
+    )
     left = "`gather` returns the shape of its index. A dimension added for it must go again."
     expect_shape(got, tok.shape, hint=every if getattr(got, "ndim", 0) == 4 else left)
 
@@ -66,9 +68,13 @@ def own_token(answer, rng, device):
     logits, tok = problem(rng, device, *sizes(rng))
     tok[0, 0] = logits[0, 0].argmin()
     with expect_unchanged(logits, tok):
-        compare(answer, logits, tok,
-                hint="Entry [i, j] is about the token tok[i, j] and the scores logits[i, j], "
-                     "whether that token was likely or not.")
+        compare(
+            answer,
+            logits,
+            tok,
+            hint="Entry [i, j] is about the token tok[i, j] and the scores logits[i, j], "
+            "whether that token was likely or not.",
+        )
 
 
 @check("the probabilities over the vocabulary add up to 1")
@@ -82,8 +88,9 @@ def normalised(answer, rng, device):
         got = answer.pick_logprobs(logits, tok)
         expect_shape(got, (b, t), hint=hint)
         total = total + got.exp()
-    expect_close(total, torch.ones(b, t, device=device),
-                 name="the sum of exp over all tokens", hint=hint)
+    expect_close(
+        total, torch.ones(b, t, device=device), name="the sum of exp over all tokens", hint=hint
+    )
 
 
 @check("equal sizes hide no mistake")
@@ -92,18 +99,26 @@ def cube(answer, rng, device):
     logits, _ = problem(rng, device, n, n, n)
     tok = torch.stack([torch.randperm(n) for _ in range(n)]).to(device)
     tok[1] = tok[0].roll(1)
-    compare(answer, logits, tok,
-            hint="B, T and V are equal here, so a lookup along the wrong dimension fits without "
-                 "an error. V is the last dimension, and each of the B x T places stands alone.")
+    compare(
+        answer,
+        logits,
+        tok,
+        hint="B, T and V are equal here, so a lookup along the wrong dimension fits without "
+        "an error. V is the last dimension, and each of the B x T places stands alone.",
+    )
 
 
 @check("sizes of 1 and 0 stay")
 def small_sizes(answer, rng, device):
     for b, t, v in ((1, 1, 4), (1, 3, 5), (3, 1, 2), (2, 3, 1), (2, 0, 4)):
         logits, tok = problem(rng, device, b, t, v)
-        compare(answer, logits, tok,
-                hint="A batch of one text, or a text of one token, is still (B, T). Drop the "
-                     "dimension that you added, and only that one.")
+        compare(
+            answer,
+            logits,
+            tok,
+            hint="A batch of one text, or a text of one token, is still (B, T). Drop the "
+            "dimension that you added, and only that one.",
+        )
 
 
 @check("very unlikely tokens stay finite")
@@ -113,9 +128,12 @@ def far_apart(answer, rng, device):
     logits = logits.contiguous()
     logits[0, 0] = torch.linspace(-900, 900, v, device=device)
     tok[0, 0] = 0
-    compare(answer, logits, tok,
-            hint="exp(-1800) is 0 in float32, and its log is -inf. `log_softmax` never leaves "
-                 "the log.")
+    compare(
+        answer,
+        logits,
+        tok,
+        hint="exp(-1800) is 0 in float32, and its log is -inf. `log_softmax` never leaves the log.",
+    )
 
 
 @check("banned tokens do no harm to the others")
@@ -126,17 +144,22 @@ def banned(answer, rng, device):
     logits[..., 0] = -INF
     tok = tok.clamp(min=1)
     tok[0, 0] = 0
-    compare(answer, logits, tok,
-            hint="-inf times 0 is NaN. Look up the one value that is wanted, rather than "
-                 "multiplying the rest away. The banned token itself is -inf.")
+    compare(
+        answer,
+        logits,
+        tok,
+        hint="-inf times 0 is NaN. Look up the one value that is wanted, rather than "
+        "multiplying the rest away. The banned token itself is -inf.",
+    )
 
 
 @check("the result has the dtype of the logits")
 def same_dtype(answer, rng, device):
     for dtype in (torch.float64, torch.bfloat16):
         logits, tok = problem(rng, device, 2, 3, 4, dtype)
-        expect_dtype(answer.pick_logprobs(logits, tok), dtype,
-                     hint="Somewhere a fixed dtype got in.")
+        expect_dtype(
+            answer.pick_logprobs(logits, tok), dtype, hint="Somewhere a fixed dtype got in."
+        )
 
 
 @mutant("gathers the raw logits", caught_by=normalised)

@@ -1,5 +1,7 @@
 """Judges lessons/01_tensors/07_reshape.md."""
 
+from contextlib import contextmanager
+
 import torch
 
 from tensortutor.checking import (
@@ -8,6 +10,7 @@ from tensortutor.checking import (
     expect_equal,
     expect_shape,
     expect_view,
+    fail,
     mutant,
 )
 
@@ -46,57 +49,89 @@ def compare_merge(answer, y, hint):
     expect_equal(answer.merge_heads(y), tokens_of(y), name="merge_heads", hint=hint)
 
 
+@contextmanager
+def explained(hint):
+    """An error of torch's inside is shown with this hint."""
+    try:
+        yield
+    except RuntimeError as error:
+        fail(f"RuntimeError: {error}", hint=hint)
+
+
 @check("split_heads gives (B, H, T, D)")
 def split_shape(answer, rng, device):
     B, H, T, D = sizes(rng)
     x = numbers(rng, device, B, T, H * D)
-    expect_shape(answer.split_heads(x, H), (B, H, T, D), name="split_heads",
-                 hint="After the channels are cut, T still stands before H.")
+    expect_shape(
+        answer.split_heads(x, H),
+        (B, H, T, D),
+        name="split_heads",
+        hint="After the channels are cut, T still stands before H.",
+    )
 
 
 @check("a head holds neighbouring channels of every token")
 def split_values(answer, rng, device):
     B, H, T, D = sizes(rng)
     x = torch.arange(B * T * H * D, device=device).reshape(B, T, H * D)
-    compare_split(answer, x, H,
-                  hint="Head h is x[:, :, h*D : (h+1)*D]. If its rows mix tokens, T was regrouped "
-                       "together with C. If its channels are H apart, C was cut into (D, H).")
+    compare_split(
+        answer,
+        x,
+        H,
+        hint="Head h is x[:, :, h*D : (h+1)*D]. If its rows mix tokens, T was regrouped "
+        "together with C. If its channels are H apart, C was cut into (D, H).",
+    )
 
 
 @check("equal sizes hide no mistake in split_heads")
 def split_equal_sizes(answer, rng, device):
     n = rng.randint(2, 4)
     x = numbers(rng, device, n, n, n * n)
-    compare_split(answer, x, n,
-                  hint="H, T and D are equal here, so a wrong order of dimensions has the right "
-                       "shape. Entry [b, h, t, d] is x[b, t, h*D + d].")
+    compare_split(
+        answer,
+        x,
+        n,
+        hint="H, T and D are equal here, so a wrong order of dimensions has the right "
+        "shape. Entry [b, h, t, d] is x[b, t, h*D + d].",
+    )
 
 
 @check("split_heads copies nothing")
 def split_is_view(answer, rng, device):
     B, H, T, D = sizes(rng)
     x = numbers(rng, device, B, T, H * D)
-    expect_view(answer.split_heads(x, H), x, name="split_heads",
-                hint="Cutting a dimension and swapping two only change how memory is read. "
-                     "Some call in your answer puts the numbers into new memory.")
+    expect_view(
+        answer.split_heads(x, H),
+        x,
+        name="split_heads",
+        hint="Cutting a dimension and swapping two only change how memory is read. "
+        "Some call in your answer puts the numbers into new memory.",
+    )
 
 
 @check("merge_heads puts the heads of a token side by side")
 def merge_values(answer, rng, device):
     B, H, T, D = sizes(rng)
     y = torch.arange(B * H * T * D, device=device).reshape(B, H, T, D)
-    compare_merge(answer, y,
-                  hint="Entry [b, t, h*D + d] is y[b, h, t, d]. H and D can be merged once they "
-                       "are neighbours, in this order.")
+    compare_merge(
+        answer,
+        y,
+        hint="Entry [b, t, h*D + d] is y[b, h, t, d]. H and D can be merged once they "
+        "are neighbours, in this order.",
+    )
 
 
 @check("merge_heads takes any layout in memory")
 def merge_layouts(answer, rng, device):
     B, H, T, D = sizes(rng)
-    hint = "A tensor may be laid out in memory in another order than its dimensions."
-    compare_merge(answer, numbers(rng, device, B, T, H, D).transpose(1, 2), hint)
-    compare_merge(answer, numbers(rng, device, D, T, H, B).permute(3, 2, 1, 0), hint)
-    compare_merge(answer, numbers(rng, device, B, H, T, D), hint)
+    hint = (
+        "A tensor may be laid out in memory in another order than its dimensions. Where the "
+        "numbers are not in the order of the result, they have to be copied."
+    )
+    with explained(hint):
+        compare_merge(answer, numbers(rng, device, B, T, H, D).transpose(1, 2), hint)
+        compare_merge(answer, numbers(rng, device, D, T, H, B).permute(3, 2, 1, 0), hint)
+        compare_merge(answer, numbers(rng, device, B, H, T, D), hint)
 
 
 @check("sizes of 1 stay")
@@ -110,9 +145,13 @@ def ones(answer, rng, device):
 @check("an empty text stays empty")
 def empty_text(answer, rng, device):
     B, H, _, D = sizes(rng)
-    hint = "T is 0 here: B, H and D keep their sizes."
-    compare_split(answer, torch.zeros(B, 0, H * D, device=device), H, hint)
-    compare_merge(answer, torch.zeros(B, H, 0, D, device=device), hint)
+    hint = (
+        "T is 0 here, while B, H and D keep their sizes. -1 cannot be worked out from 0 "
+        "elements, but each size can be worked out from the shape."
+    )
+    with explained(hint):
+        compare_split(answer, torch.zeros(B, 0, H * D, device=device), H, hint)
+        compare_merge(answer, torch.zeros(B, H, 0, D, device=device), hint)
 
 
 @mutant("regroups T together with the channels", caught_by=split_values)

@@ -56,19 +56,24 @@ def whole_tiles(answer, rng, device):
         for column in range(nrow):
             tile = got[:, row * h : (row + 1) * h, column * w : (column + 1) * w]
             found = len(tile.unique())
-            expect_true(found == 1,
-                        f"the tile in row {row}, column {column} holds pixels of {found} images",
-                        hint="A line of the grid runs through nrow images. So in memory, H must "
-                             "stand before the column of the grid, and reshape cannot do that.")
+            expect_true(
+                found == 1,
+                f"the tile in row {row}, column {column} holds pixels of {found} images",
+                hint="A line of the grid runs through nrow images. So in memory, H must "
+                "stand before the column of the grid, and reshape cannot do that.",
+            )
 
 
 @check("the images fill the grid row by row")
 def row_by_row(answer, rng, device):
     rows, nrow, c, h, w = full_grid(rng)
     imgs = numbered(device, rows * nrow, c, h, w)
-    expect_equal(answer.make_grid(imgs, nrow), wanted(imgs, nrow),
-                 hint="Image 1 stands to the right of image 0, not below it. Which of row and "
-                      "column is the slow one when N is split?")
+    expect_equal(
+        answer.make_grid(imgs, nrow),
+        wanted(imgs, nrow),
+        hint="Image 1 stands to the right of image 0, not below it. Which of row and "
+        "column is the slow one when N is split?",
+    )
 
 
 @check("every pixel keeps its place in its image")
@@ -87,9 +92,12 @@ def gaps(answer, rng, device):
     nrow = rng.randint(2, 4)
     n = nrow * rng.randint(1, 3) + rng.randint(1, nrow - 1)
     imgs = images(rng, device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(2, 4))
-    expect_equal(answer.make_grid(imgs, nrow), wanted(imgs, nrow),
-                 hint="N is not a multiple of nrow here. The last row is still a row: all images "
-                      "are shown, and where one is missing, the grid is 0.")
+    expect_equal(
+        answer.make_grid(imgs, nrow),
+        wanted(imgs, nrow),
+        hint="N is not a multiple of nrow here. The last row is still a row: all images "
+        "are shown, and where one is missing, the grid is 0.",
+    )
 
 
 @check("a row is nrow wide even with fewer images")
@@ -97,25 +105,34 @@ def wide_row(answer, rng, device):
     n = rng.randint(1, 3)
     nrow = n + rng.randint(1, 3)
     imgs = images(rng, device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3))
-    expect_equal(answer.make_grid(imgs, nrow), wanted(imgs, nrow),
-                 hint="The width is nrow * W, whatever N is.")
+    expect_equal(
+        answer.make_grid(imgs, nrow),
+        wanted(imgs, nrow),
+        hint="The width is nrow * W, whatever N is.",
+    )
 
 
 @check("sizes of 1 stay")
 def ones(answer, rng, device):
     for n, c, h, w, nrow in ((1, 1, 1, 1, 1), (4, 1, 2, 3, 2), (3, 2, 1, 4, 1), (2, 3, 1, 1, 2)):
         imgs = images(rng, device, n, c, h, w)
-        expect_equal(answer.make_grid(imgs, nrow), wanted(imgs, nrow),
-                     hint="One channel is still a dimension, and so is one line of pixels.")
+        expect_equal(
+            answer.make_grid(imgs, nrow),
+            wanted(imgs, nrow),
+            hint="One channel is still a dimension, and so is one line of pixels.",
+        )
 
 
 @check("the grid has the dtype of the images")
 def same_dtype(answer, rng, device):
     for dtype in (torch.uint8, torch.int64, torch.float64, torch.bfloat16):
         imgs = images(rng, device, 3, 2, 2, 3, dtype)
-        expect_equal(answer.make_grid(imgs, 2), wanted(imgs, 2),
-                     hint="`torch.zeros` makes float32 on the CPU. Joined with bytes, the whole "
-                          "grid turns into floats.")
+        expect_equal(
+            answer.make_grid(imgs, 2),
+            wanted(imgs, 2),
+            hint="`torch.zeros` makes float32 on the CPU. Joined with bytes, the whole "
+            "grid turns into floats.",
+        )
 
 
 def padded(imgs, nrow):
@@ -229,6 +246,6 @@ def make_grid(imgs, nrow):
 @accepted("pads with functional.pad, merges one dimension at a time")
 def make_grid(imgs, nrow):
     imgs = functional.pad(imgs, (0, 0, 0, 0, 0, 0, 0, -len(imgs) % nrow))
-    grid = imgs.unflatten(0, (-1, nrow))               # (row, column, C, H, W)
-    grid = grid.movedim(2, 0).transpose(2, 3)          # (C, row, H, column, W)
+    grid = imgs.unflatten(0, (-1, nrow))  # (row, column, C, H, W)
+    grid = grid.movedim(2, 0).transpose(2, 3)  # (C, row, H, column, W)
     return grid.flatten(3).flatten(1, 2)

@@ -121,7 +121,7 @@ class Finished:
     """The program is over, and whatever it has left running is being ended.
 
     outcome: "done" (exit status 0), "raised" (an exception), "exited" (another status),
-    "stopped" (by the learner), "time", "memory", "processes", "killed" (by a signal), "lost" (the
+    "stopped" (by the learner), "time", "memory", "processes", "files", "killed" (by a signal), "lost" (the
     runner itself failed). code: as a shell reports it (128 + N for signal N). sentence: for the
     learner to read. dropped: characters of output beyond the limit, counted and not kept.
     """

@@ -47,6 +47,7 @@ from tensortutor.runner.zygote import Spare
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
 CHUNK = 1 << 16
+MOST_CHUNKS = 64
 FROM_PROGRAM = (Started, Output, Raised, CheckStarted, Verdict, Probed)
 """What a program's process may say. Everything else is the host's to say."""
 FORGED = "Something other than the checks reported a result; it does not count."
@@ -120,7 +121,8 @@ class Run:
         self._begun = time.monotonic()
         finished: Finished | None = None
         try:
-            send(spare.status, Allow(self._job.limits.processes))
+            limits = self._job.limits
+            send(spare.status, Allow(limits.processes, limits.file_bytes, self._job.scratch))
             spare.channel.sendall(encode(message_to_json(assignment)))
         except (OSError, ProtocolError) as error:
             finished = Finished("lost", 70, f"The job could not be handed over: {error}", 0.0)
@@ -139,6 +141,8 @@ class Run:
             for event in self._understand(source, data, watch):
                 if not isinstance(event, Finished):
                     yield event
+        for output in watch.rest():
+            yield from self._output(output)
         watch.close()
         if self._job.judge is not None:
             yield self._judged(self._job.judge.checks)
@@ -252,10 +256,11 @@ class Watch:
         self._wake = wake
         self._selector = selectors.DefaultSelector()
         self._lines: dict[str, int] = {
-            # In this order when several are ready: the pipes hold what bypassed Python's streams.
+            # In this order, and each to its end: what is in the channel was written before what
+            # waits in a pipe (see worker/capture.py).
+            "channel": spare.channel.fileno(),
             "stdout": spare.out,
             "stderr": spare.err,
-            "channel": spare.channel.fileno(),
             "status": spare.status.fileno(),
         }
         self._decoders = {"channel": Decoder(), "status": Decoder()}
@@ -272,21 +277,24 @@ class Watch:
         ready = {key.data for key, _ in self._selector.select(timeout)}
         if "wake" in ready:
             os.read(self._wake, 64)
+        if ready & {"stdout", "stderr"}:
+            ready.add("channel")
         for name in tuple(self._lines):
             if name in ready:
-                data = self._receive(name)
-                if data:
-                    yield name, data
+                yield from self._receive_all(name)
 
     def drain(self) -> Iterator[tuple[str, bytes]]:
-        """What is still in the pipes and in the channel, without waiting."""
-        for name in ("stdout", "stderr", "channel"):
-            # Bounded: a program that is being killed may still be writing.
-            for _ in range(64):
-                data = self._receive(name) if name in self._lines else b""
-                if not data:
-                    break
-                yield name, data
+        """What is still in the channel and in the pipes, without waiting."""
+        for name in ("channel", "stdout", "stderr"):
+            yield from self._receive_all(name)
+
+    def _receive_all(self, name: str) -> Iterator[tuple[str, bytes]]:
+        """To the end of what is there; bounded, for a program may write faster than we read."""
+        for _ in range(MOST_CHUNKS):
+            data = self._receive(name) if name in self._lines else b""
+            if not data:
+                break
+            yield name, data
 
     def _receive(self, name: str) -> bytes:
         """Some bytes; b"" when there are none or the line has ended (it is then forgotten)."""
@@ -313,6 +321,13 @@ class Watch:
     def decode(self, source: str, data: bytes) -> str:
         """Text of a pipe, cut anywhere."""
         return self._texts[source].decode(data)
+
+    def rest(self) -> Iterator[Output]:
+        """What is left of characters that were cut short at the very end."""
+        for name, decoder in self._texts.items():
+            text = decoder.decode(b"", final=True)
+            if text:
+                yield Output(name, text)
 
     def close(self) -> None:
         """Let go of the selector; the descriptors are the spare's."""

@@ -134,10 +134,13 @@ def bubblewrap(readable: tuple[str, ...], scratch: Path) -> list[str]:
 
     Programs get namespaces of their own inside; here the file system is put together.
     """
+    # Each program mounts a /proc of its own. The kernel allows that only where no part of the one
+    # outside is covered, and for root bubblewrap covers parts of those that it mounts itself.
+    proc = ("--bind", "/proc", "/proc") if os.getuid() == 0 else ("--proc", "/proc")
     command = [
         shutil.which("bwrap") or "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc",
-        "--unshare-net", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "tensortutor",
-        "--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev",
+        "--unshare-net", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "localhost",
+        "--die-with-parent", "--new-session", *proc, "--dev", "/dev",
         "--tmpfs", "/tmp", "--tmpfs", "/dev/shm", "--dir", "/lesson", "--dir", "/run",
     ]  # fmt: skip
     for path in sorted(set(readable) - {"/proc"}, key=len):

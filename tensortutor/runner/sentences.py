@@ -38,6 +38,9 @@ def after_exited(exited: Exited, limits: Limits, ms: float) -> Finished:
     if exited.reason == "processes":
         text = f"Ended: it started more than {limits.processes} processes."
         return Finished("processes", exited.code, text, ms)
+    if exited.reason == "files":
+        text = f"Ended: its files grew over {limits.file_bytes / 2**30:g} GiB."
+        return Finished("files", exited.code, text, ms)
     if exited.signal:
         name = signal.Signals(exited.signal).name if exited.signal in list(signal.Signals) else ""
         why = SIGNALS.get(signal.Signals(exited.signal), "") if name else ""

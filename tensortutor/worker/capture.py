@@ -6,10 +6,12 @@ and 2, which the host reads as well.
 """
 
 import codecs
+import fcntl
 import io
 import os
 import signal
 import sys
+import termios
 import threading
 from types import FrameType
 from typing import Any
@@ -93,12 +95,20 @@ class TaggedBytes(io.BufferedIOBase):
             self._send(bytes(view[start : start + LARGEST_CHUNK]))
         return len(view)
 
+    def finish(self) -> None:
+        """Send what is left of a character that was cut short."""
+        self._say(self._decoder.decode(b"", final=True))
+
     def _send(self, piece: bytes) -> None:
-        if os.getpid() != self._owner:
+        # What waits in the pipe was written earlier, and the host reads the channel first: with
+        # something there, the pipe is the way that keeps the order. A child has no other.
+        if os.getpid() != self._owner or bytes_waiting(self._descriptor):
             while piece:
                 piece = piece[os.write(self._descriptor, piece) :]
             return
-        text = self._decoder.decode(piece)
+        self._say(self._decoder.decode(piece))
+
+    def _say(self, text: str) -> None:
         if self.text_log is not None:
             self.text_log.append(text)
         if text:
@@ -110,15 +120,21 @@ class Streams:
 
     def __init__(self, channel: Channel) -> None:
         self._out = TaggedBytes(channel, "stdout", 1)
-        raw_error = TaggedBytes(channel, "stderr", 2)
+        self._err = TaggedBytes(channel, "stderr", 2)
         sys.stdout = sys.__stdout__ = text_stream(self._out, "strict")  # type: ignore[misc]
-        sys.stderr = sys.__stderr__ = text_stream(raw_error, "backslashreplace")  # type: ignore[misc]
+        sys.stderr = sys.__stderr__ = text_stream(self._err, "backslashreplace")  # type: ignore[misc]
         self._streams = (sys.stdout, sys.stderr)
 
     def record(self) -> list[str]:
         """Also keep what is printed to stdout from now on, in the list returned."""
         self._out.text_log = []
         return self._out.text_log
+
+    def finish(self) -> None:
+        """Push out everything, to the last byte."""
+        self.flush()
+        self._out.finish()
+        self._err.finish()
 
     def flush(self) -> None:
         """Push out what is buffered. A program may have closed or replaced its streams."""
@@ -130,6 +146,16 @@ class Streams:
                 flush()
             except (OSError, ValueError):
                 continue  # its own stream, broken by itself: nothing left to push
+
+
+def bytes_waiting(descriptor: int) -> bool:
+    """Something has been written to this pipe and not been read yet."""
+    count = bytearray(4)
+    try:
+        fcntl.ioctl(descriptor, termios.FIONREAD, count)
+    except OSError:
+        return False  # the program has closed or replaced it
+    return any(count)
 
 
 def text_stream(below: TaggedBytes, errors: str) -> io.TextIOWrapper:

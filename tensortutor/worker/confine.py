@@ -60,6 +60,7 @@ class Confinement:
         if self._setup.layer == "limits" or not kernel.LINUX:
             return
         if self._isolated:
+            mount_proc()
             for path in FRESH:
                 self._mount_fresh(path)
             os.makedirs(self._folder, exist_ok=True)
@@ -120,15 +121,25 @@ class Confinement:
     def _cover_scratch(self, cwd: str, limits: Limits) -> str:
         """Show this lesson's folder alone, and limit the memory that files in /tmp may take."""
         size = f"size={limits.file_bytes}"
-        again = 32  # MS_REMOUNT
+        again = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
         for path in FRESH:
-            kernel.mount("tmpfs", path, "tmpfs", again | kernel.MS_NOSUID | kernel.MS_NODEV, size)
+            kernel.mount("tmpfs", path, "tmpfs", again, size)
         if cwd == self._folder:
             kernel.mount("tmpfs", self._setup.scratch, "tmpfs", kernel.MS_RDONLY)
             return cwd
         kernel.mount(cwd, LESSON, "", kernel.MS_BIND | kernel.MS_REC)
         kernel.mount("tmpfs", self._setup.scratch, "tmpfs", kernel.MS_RDONLY)
         return LESSON
+
+
+def mount_proc() -> None:
+    """A /proc of this PID namespace, read-only: root could write the kernel's settings there."""
+    strict = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY
+    try:
+        kernel.mount("proc", "/proc", "proc", strict)
+    except OSError:
+        # Refused where parts of the outer one are covered; then that one, read-only.
+        kernel.mount("", "/proc", "", kernel.MS_BIND | kernel.MS_REMOUNT | strict)
 
 
 def set_limits(limits: Limits) -> None:

@@ -12,14 +12,15 @@ import signal
 import socket
 import time
 
+from tensortutor.protocol.jobs import Limits
 from tensortutor.protocol.setup import Allow, Exited, Interrupt, Kill, Setup
 from tensortutor.worker import kernel, processes
-from tensortutor.worker.confine import Confinement, isolate, make_folder
+from tensortutor.worker.confine import LESSON, Confinement, isolate, make_folder
 from tensortutor.worker.link import Link
 from tensortutor.worker.program import become
 
 LOOK_EVERY_S = 0.1
-MOST_PROCESSES = 64
+MEASURE_EVERY_S = 0.5
 MOST_THREADS = 2048
 
 
@@ -53,7 +54,9 @@ class Keeper:
         self._isolated = isolated
         self._folder = folder
         self._reason = ""
-        self._most_processes = MOST_PROCESSES
+        self._allowed = Allow(Limits().processes, Limits().file_bytes)
+        self._next_measure = 0.0
+        self._most_bytes = -1
 
     def watch(self, channel: socket.socket, out: int, err: int) -> None:
         """Fork the program's process, see it through, clean up. Never returns."""
@@ -107,14 +110,37 @@ class Keeper:
             if self._status.fileno() in ready:
                 order = link.receive()
                 if isinstance(order, Allow):
-                    self._most_processes = order.processes
+                    self._allowed = order
                 elif isinstance(order, Interrupt):
                     os.kill(program, signal.SIGINT)
                 elif order is None or isinstance(order, Kill):
                     return None
-            if processes.too_many(self._most_processes, MOST_THREADS):
-                self._reason = "processes"
+            self._reason = self._over_limit()
+            if self._reason:
                 return None
+
+    def _over_limit(self) -> str:
+        """The limit that the program has gone over, or ""."""
+        if processes.too_many(self._allowed.processes, MOST_THREADS):
+            return "processes"
+        now = time.monotonic()
+        if now < self._next_measure:
+            return ""
+        taken = sum(disk_use(folder) for folder in self._folders())
+        # What an earlier run left behind does not count, or this one could not even remove it.
+        if self._most_bytes < 0:
+            self._most_bytes = max(taken, self._allowed.file_bytes)
+        # Measuring many small files takes time: never more than a tenth of it.
+        self._next_measure = now + max(MEASURE_EVERY_S, 10 * (time.monotonic() - now))
+        return "files" if taken > self._most_bytes else ""
+
+    def _folders(self) -> tuple[str, ...]:
+        """Where the program writes to disk. In namespaces of its own, /tmp is memory."""
+        scratch = os.path.basename(self._allowed.scratch)
+        if self._isolated:
+            return (LESSON,) if scratch else ()
+        own = (self._folder,)
+        return (*own, os.path.join(self._setup.scratch, scratch)) if scratch else own
 
     def _clean_up(self, program: int) -> None:
         """End what is left. In a PID namespace the kernel does it when this process ends."""
@@ -136,6 +162,22 @@ class Keeper:
             Link(self._status).send(exited)
         except OSError:
             return  # the host is gone; there is nobody to tell
+
+
+def disk_use(folder: str) -> int:
+    """Bytes on disk below a folder."""
+    total = 0
+    folders = [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        except OSError:
+            continue  # removed while we looked
+    return total
 
 
 def reap(program: int) -> int | None:

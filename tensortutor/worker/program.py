@@ -1,6 +1,7 @@
 """The process that becomes a learner's program: waits for the job, runs it as `__main__`."""
 
 import atexit
+import builtins
 import gc
 import linecache
 import os
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import threading
 import warnings
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -73,6 +75,7 @@ class Program:
         # cannot shadow a module of this one.
         self._folder = os.path.join(folder, "program")
         self._path = os.path.join(self._folder, os.path.basename(job.filename))
+        self._owner = os.getpid()
         self._judging: Judging | None = None
 
     def run(self, key: str) -> int:
@@ -103,7 +106,7 @@ class Program:
     def _become_main(self, device: torch.device) -> ModuleType:
         main = ModuleType("__main__")
         main.__file__ = self._path
-        vars(main)["__builtins__"] = __builtins__
+        vars(main)["__builtins__"] = builtins
         vars(main)["device"] = device
         sys.modules["__main__"] = main
         sys.argv = [self._path, *self._job.arguments]
@@ -126,6 +129,12 @@ class Program:
         self._streams.flush()
         linecache.checkcache(self._path)
         report = raised(error, self._path, self._job.filename)
+        if sys.excepthook is not sys.__excepthook__:
+            report = replace(report, text="")  # the program shows its exceptions itself
+            sys.excepthook(type(error), error, error.__traceback__)
+            self._streams.flush()
+        elif os.getpid() != self._owner:
+            print(report.text, file=sys.stderr, end="", flush=True)
         self._channel.send(report)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
@@ -140,13 +149,19 @@ class Program:
         try:
             threading._shutdown()  # type: ignore[attr-defined]
             atexit._run_exitfuncs()
-            self._streams.flush()
+            self._take_apart()
+            self._streams.finish()
             self._channel.send_json(message_to_json(Ended(code)))
         except KeyboardInterrupt:
             code = 130
         except OSError:
             code = code or 1  # the channel is closed; the keeper reports the status
         os._exit(code)
+
+    def _take_apart(self) -> None:
+        """Let go of the program's names, as an interpreter does: files close, `__del__` runs."""
+        vars(sys.modules["__main__"]).clear()
+        gc.collect()
 
 
 def probe(index: int, proof: str, namespace: dict[str, Any]) -> Probed:
