@@ -21,7 +21,10 @@ class Notice:
 
 @dataclass(frozen=True)
 class Started:
-    """The program begins now. layer: "full", "landlock" or "limits"."""
+    """The program begins now.
+
+    layer: "full", "landlock" or "limits"; "landlock+tcp" when ranks needed TCP.
+    """
 
     device: str
     layer: str
@@ -121,9 +124,9 @@ class Finished:
     """The program is over, and whatever it has left running is being ended.
 
     outcome: "done" (exit status 0), "raised" (an exception), "exited" (another status),
-    "stopped" (by the learner), "time", "memory", "processes", "files", "killed" (by a signal), "lost" (the
-    runner itself failed). code: as a shell reports it (128 + N for signal N). sentence: for the
-    learner to read. dropped: characters of output beyond the limit, counted and not kept.
+    "stopped" (by the learner), "time", "memory", "processes", "files", "killed" (by a signal),
+    "lost" (the runner itself failed). code: as a shell reports it (128 + N for signal N). sentence:
+    for the learner to read. dropped: characters of output beyond the limit, counted and not kept.
     """
 
     outcome: str

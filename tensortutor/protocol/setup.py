@@ -99,9 +99,13 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Ended:
-    """From the program's process: it has run to its end, with this exit status."""
+    """From the program's process: it has run to its end, with this exit status.
+
+    sentence: how, where the status alone does not say it.
+    """
 
     code: int
+    sentence: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,4 +16,4 @@ def environment() -> dict[str, str]:
         secret = any(word in name.upper() for word in SECRET_WORDS)
         if not secret and (name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)):
             kept[name] = value
-    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}

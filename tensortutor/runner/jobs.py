@@ -23,7 +23,7 @@ def program_job(
     """Run a program; in a lesson, with the lesson's scratch folder and limits."""
     return Job(
         source, filename, arguments, scratch=scratch_name(lesson), probes=probes,
-        limits=limits_for(lesson, limits),
+        ranks=ranks_of(lesson), limits=limits_for(lesson, limits),
     )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def check_job(
         seeds or (seed,), lesson.judge.checks, variant,
     )  # fmt: skip
     return Job(
-        source, filename, scratch=scratch_name(lesson), judge=judge,
+        source, filename, scratch=scratch_name(lesson), judge=judge, ranks=ranks_of(lesson),
         limits=limits_for(lesson, limits),
     )  # fmt: skip
 
@@ -47,6 +47,12 @@ def check_job(
 def scratch_name(lesson: Lesson | None) -> str:
     """The lesson's folder for files that outlive a run."""
     return lesson.id.replace("/", ".") if lesson is not None else ""
+
+
+def ranks_of(lesson: Lesson | None) -> int:
+    """How many ranks the lesson asks for; 0 for an ordinary program."""
+    kind, _, number = (lesson.device if lesson is not None else "").partition(":")
+    return int(number) if kind == "ranks" else 0
 
 
 def limits_for(lesson: Lesson | None, base: Limits | None = None) -> Limits:

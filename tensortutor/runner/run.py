@@ -204,7 +204,7 @@ class Run:
         if message.get("say") == "ended":
             ended = message_from_json(message)
             if isinstance(ended, Ended):
-                yield after_ended(ended.code & 0xFF, self._error, self._job.limits, self._ms())
+                yield after_ended(ended, self._error, self._job.limits, self._ms())
             return
         mac = message.pop("mac", "")
         event = event_from_json(message)

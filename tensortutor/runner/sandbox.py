@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensortutor.runner.errors import RunnerError
+from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import Interpreter
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -38,7 +38,7 @@ class Layer:
 def choose_layer(wanted: str) -> Layer:
     """The strongest layer that works here, or the one asked for.
 
-    Raises RunnerError if that one does not work here.
+    Raises RunnerError if that one does not work here, NoSandbox if "auto" finds none.
     """
     if wanted == "limits":
         return Layer("limits", "you asked for it")
@@ -52,7 +52,10 @@ def choose_layer(wanted: str) -> Layer:
         return Layer("landlock", "you asked for it" if wanted == "landlock" else no_full)
     if wanted == "landlock":
         raise RunnerError(f"Landlock does not work here: {no_landlock}.")
-    return Layer("limits", f"{no_full}; {no_landlock}")
+    raise NoSandbox(
+        f"Programs cannot be confined here: {no_full}; {no_landlock}. They could read and change "
+        "your files. To run them all the same, say --sandbox limits."
+    )
 
 
 def why_no_full() -> str:

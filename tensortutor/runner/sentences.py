@@ -4,7 +4,7 @@ import signal
 
 from tensortutor.protocol.events import Finished, Raised
 from tensortutor.protocol.jobs import Limits
-from tensortutor.protocol.setup import Exited
+from tensortutor.protocol.setup import Ended, Exited
 
 SIGNALS = {
     signal.SIGSEGV: "it touched memory that is not its own (segmentation fault)",
@@ -19,10 +19,13 @@ SIGNALS = {
 NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "CUDA out of memory")
 
 
-def after_ended(code: int, error: Raised | None, limits: Limits, ms: float) -> Finished:
+def after_ended(ended: Ended, error: Raised | None, limits: Limits, ms: float) -> Finished:
     """The program ran to its end or to an exception."""
+    code = ended.code & 0xFF
     if error is not None and code == 130:
         return Finished("stopped", 130, "Stopped.", ms)
+    if ended.sentence:
+        return Finished("raised" if error is not None else "exited", code, ended.sentence, ms)
     if error is not None and is_memory(error):
         return Finished("memory", code, memory_sentence(error, limits), ms)
     if error is not None:

@@ -74,9 +74,10 @@ class Confinement:
             self._landlock.allow("/proc/self", write=True)
             self._landlock.allow(self._folder, write=True, make=True)
 
-    def shut(self, scratch: str, limits: Limits) -> str:
+    def shut(self, scratch: str, limits: Limits, *, network: bool = False) -> str:
         """Close everything but `scratch` (a name below the setup's folder, or "").
 
+        network: leave TCP open, which ranks need (in the full layer: of this sandbox alone).
         Returns the folder to work in.
         """
         cwd = self._scratch_folder(scratch)
@@ -89,7 +90,7 @@ class Confinement:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
             in_own_network = self._setup.layer == "full"
-            kernel.seccomp(network=in_own_network or self._setup.network)
+            kernel.seccomp(network=in_own_network or network or self._setup.network)
         set_limits(limits)
         os.chdir(cwd)
         return cwd

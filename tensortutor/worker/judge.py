@@ -29,7 +29,7 @@ class Judging:
 
     def __init__(self, judge: Judge, key: str, channel: Channel, device: torch.device) -> None:
         self._judge = judge
-        self._sign = hashlib.blake2b(key=bytes.fromhex(key))
+        self._signer = Signer(key)
         self._channel = channel
         self._device = device
         self._declared = load(judge)
@@ -44,7 +44,7 @@ class Judging:
         for check in self._declared.checks:
             self._channel.send(CheckStarted(check.name))
             verdict = self._try(check, answer, path)
-            self._send(verdict)
+            self._channel.send_json(self._signer.signed(verdict))
 
     def _substitute(self, namespace: dict[str, Any]) -> None:
         for substitute in self._declared.substitutes:
@@ -67,17 +67,20 @@ class Judging:
         milliseconds = (time.perf_counter() - begun) * 1000
         return Verdict(**{**vars(verdict), "ms": milliseconds})
 
-    def _send(self, verdict: Verdict) -> None:
+
+class Signer:
+    """Signs verdicts with a keyed hash: only who has the key can make one that counts."""
+
+    def __init__(self, key: str) -> None:
+        # The hash object holds the key where Python code cannot read it.
+        self._hash = hashlib.blake2b(key=bytes.fromhex(key))
+
+    def signed(self, verdict: Verdict) -> dict[str, Any]:
+        """The verdict as JSON, with its signature (hex) under "mac"."""
         data = event_to_json(verdict)
-        data["mac"] = signature(self._sign, data)
-        self._channel.send_json(data)
-
-
-def signature(sign: Any, data: dict[str, Any]) -> str:
-    """The keyed hash of a verdict (hex): only who has the key can make one."""
-    keyed = sign.copy()
-    keyed.update(json.dumps(data, sort_keys=True).encode())
-    return str(keyed.hexdigest())
+        keyed = self._hash.copy()
+        keyed.update(json.dumps(data, sort_keys=True).encode())
+        return {**data, "mac": keyed.hexdigest()}
 
 
 def load(judge: Judge) -> Declarations:

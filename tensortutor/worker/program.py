@@ -41,9 +41,16 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     if not isinstance(assignment, Assignment):
         os._exit(0)
     job = from_wire(Job, assignment.job)
-    program = Program(job, setup, Channel(link), folder)
-    cwd = confinement.shut(job.scratch, job.limits)
+    cwd = confinement.shut(job.scratch, job.limits, network=job.ranks > 0)
     prepare_environment(folder, cwd)
+    channel = Channel(link)
+    if job.ranks:
+        # Imported here: it builds on this module.
+        from tensortutor.worker.ranks import run_ranks
+
+        channel.send_json(message_to_json(run_ranks(job, setup, channel, folder, assignment.key)))
+        os._exit(0)
+    program = Program(job, setup, channel, folder)
     code = program.run(assignment.key)
     program.leave(code)
 

@@ -57,7 +57,7 @@ def warm_up() -> Ready:
     """Import what programs need, and make it cheap to fork."""
     import torch
 
-    from tensortutor.worker import devices, keeper  # noqa: F401  (imported once, for all forks)
+    from tensortutor.worker import devices, keeper, ranks  # noqa: F401  (imported once, for all forks)
 
     with contextlib.suppress(ImportError):
         import numpy.random  # noqa: F401  (loaded lazily by numpy, needed by every fork)

@@ -104,7 +104,12 @@ def text_of(events: list[Event], stream: str) -> str:
 def pairs() -> list[tuple[str, str]]:
     """Every layer with every program that can work in it."""
     everything = corpus.names(PROGRAMS)
-    return [(layer, n) for layer in ("full", "landlock") for n in everything if layer in case(n)[0].layers]
+    return [
+        (layer, n)
+        for layer in ("full", "landlock")
+        for n in everything
+        if layer in case(n)[0].layers
+    ]
 
 
 @pytest.fixture(scope="session")

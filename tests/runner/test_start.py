@@ -9,7 +9,7 @@ import pytest
 
 from tensortutor.protocol.events import Output
 from tensortutor.protocol.jobs import Job
-from tensortutor.runner import Device, Runner, RunnerError, Settings
+from tensortutor.runner import Device, NoSandbox, Runner, RunnerError, Settings, sandbox
 from tensortutor.runner.devices import choose
 from tensortutor.runner.environment import environment
 from tensortutor.runner.sandbox import choose_layer, without
@@ -103,6 +103,18 @@ def test_without_bubblewrap_the_layer_below_says_why(monkeypatch, tmp_path):
     assert "bubblewrap is not installed" in layer.why
     with pytest.raises(RunnerError, match="full sandbox does not work here"):
         choose_layer("full")
+
+
+def test_with_no_sandbox_nothing_runs_until_that_is_allowed(monkeypatch, tmp_path):
+    monkeypatch.setattr(sandbox, "why_no_full", lambda: "no bubblewrap")
+    monkeypatch.setattr(sandbox, "why_no_landlock", lambda: "no Landlock")
+    with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
+        with pytest.raises(NoSandbox, match="no bubblewrap; no Landlock.*--sandbox limits"):
+            runner.prepare()
+        runner.allow_limits()
+        events = list(runner.start(Job("print('open')")))
+        assert [e.text for e in events if isinstance(e, Output)] == ["open\n"]
+        assert runner.status.layer == "limits"
 
 
 def test_limits_can_be_asked_for():
