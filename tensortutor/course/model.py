@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 PANES = ("run", "predict", "fix", "exercise")
 JUDGED = ("fix", "exercise")
@@ -62,7 +62,7 @@ class Failure:
     message_line: int = 0
 
 
-Block = Union[Prose, Pane, Quiz, Failure]
+Block = Prose | Pane | Quiz | Failure
 
 
 @dataclass(frozen=True)

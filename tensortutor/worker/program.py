@@ -21,7 +21,7 @@ import torch
 from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Assignment, Ended, Setup, message_to_json
-from tensortutor.protocol.wire import from_wire
+from tensortutor.protocol.wire import from_wire, to_wire
 from tensortutor.worker.capture import Channel, Streams, install_interrupt
 from tensortutor.worker.confine import Confinement
 from tensortutor.worker.devices import wake
@@ -30,6 +30,12 @@ from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
 from tensortutor.worker.tracebacks import raised
 
+REHEARSAL = """
+import torch
+x = torch.arange(9.0).reshape(3, 3) / 7
+text = repr(x @ x), str((x * 2 + 1).sum()), f"{x.mean().item():.3f}", str(x.shape), str(x.dtype)
+"""
+
 
 def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
     """Wait for one job and do it. Never returns."""
@@ -37,6 +43,8 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     confinement.prepare()
     reseed()
     wake(setup.device)
+    prepare_environment(folder, folder)
+    rehearse()
     assignment = link.receive()
     if not isinstance(assignment, Assignment):
         os._exit(0)
@@ -55,6 +63,18 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     program.leave(code)
 
 
+def rehearse() -> None:
+    """Do once, unseen, what nearly every program does.
+
+    A forked process copies each page of memory when it first writes to it. The pages that hold
+    the counters of torch's printing code, say, are copied now and not while the learner waits.
+    """
+    from_wire(Job, to_wire(Job("")))
+    namespace: dict[str, Any] = {}
+    exec(compile(REHEARSAL, "<rehearsal>", "exec"), namespace)
+    gc.collect()
+
+
 def reseed() -> None:
     """A fork repeats its parent's random numbers; a new process would not."""
     torch.seed()
@@ -66,8 +86,10 @@ def reseed() -> None:
 
 def prepare_environment(folder: str, cwd: str) -> None:
     """Point programs that look for a home or a temporary folder at what they may write."""
-    os.environ.update(HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="agg")
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(cwd, ".inductor"))
+    os.environ.update(
+        HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="agg",
+        TORCHINDUCTOR_CACHE_DIR=os.path.join(cwd, ".inductor"),
+    )  # fmt: skip
     tempfile.tempdir = None
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jupyter_client.manager import start_new_kernel
@@ -47,8 +48,11 @@ def test_run(benchmark: BenchmarkFixture, runner: Runner) -> None:
 
 def test_warm_notebook_cell(benchmark: BenchmarkFixture) -> None:
     manager, client = start_new_kernel()
+
+    def cell() -> dict[str, Any]:
+        return client.execute_interactive(PROGRAM, output_hook=lambda message: None)
+
     try:
-        cell = lambda: client.execute_interactive(PROGRAM, output_hook=lambda message: None)  # noqa: E731
         reply = benchmark.pedantic(cell, setup=pause, rounds=ROUNDS, warmup_rounds=1)
         assert reply["content"]["status"] == "ok"
     finally:
