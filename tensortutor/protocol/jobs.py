@@ -38,7 +38,8 @@ class Job:
     filename: as the learner knows it, without folders. probes: quiz proofs, evaluated in the
     program's namespace when it has run. judge: checks to put to it. scratch: a name (an id, safe
     as a folder's name) under which files survive from one run to the next; "" for none. ranks:
-    run it as that many cooperating processes (0: as one, as ever).
+    run it as that many cooperating processes (0: as one, as ever). device: the one that this job
+    needs, whatever the learner chose; "" for theirs.
     """
 
     source: str
@@ -48,4 +49,5 @@ class Job:
     probes: tuple[str, ...] = ()
     judge: Judge | None = None
     ranks: int = 0
+    device: str = ""
     limits: Limits = Limits()

@@ -23,7 +23,7 @@ def program_job(
     """Run a program; in a lesson, with the lesson's scratch folder and limits."""
     return Job(
         source, filename, arguments, scratch=scratch_name(lesson), probes=probes,
-        ranks=ranks_of(lesson), limits=limits_for(lesson, limits),
+        ranks=ranks_of(lesson), device=device_of(lesson), limits=limits_for(lesson, limits),
     )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def check_job(
     )  # fmt: skip
     return Job(
         source, filename, scratch=scratch_name(lesson), judge=judge, ranks=ranks_of(lesson),
-        limits=limits_for(lesson, limits),
+        device=device_of(lesson), limits=limits_for(lesson, limits),
     )  # fmt: skip
 
 
@@ -53,6 +53,12 @@ def ranks_of(lesson: Lesson | None) -> int:
     """How many ranks the lesson asks for; 0 for an ordinary program."""
     kind, _, number = (lesson.device if lesson is not None else "").partition(":")
     return int(number) if kind == "ranks" else 0
+
+
+def device_of(lesson: Lesson | None) -> str:
+    """The device that the lesson insists on. Ranks are forks, which CUDA would not survive."""
+    device = lesson.device if lesson is not None else "any"
+    return "cpu" if device == "cpu" or device.startswith("ranks:") else ""
 
 
 def limits_for(lesson: Lesson | None, base: Limits | None = None) -> Limits:

@@ -76,11 +76,12 @@ class Runner:
 
     def prepare(self) -> None:
         """Block until PyTorch is there. Raises RunnerError."""
-        self._serving().ask(self._settings.spares)
+        zygote = self._serving()
+        zygote.ask(self._settings.spares, self._chosen())
 
     def start(self, job: Job) -> Run:
         """A run of this job; nothing happens until it is iterated over."""
-        return Run(job, self._take, self._one_done)
+        return Run(job, lambda: self._take(job), self._one_done)
 
     def allow_limits(self) -> None:
         """Run programs without a sandbox from now on: the learner has been asked and agreed."""
@@ -136,7 +137,6 @@ class Runner:
             zygote = self._launch()
             ready = zygote.wait_ready()
             device = choose(self._settings.device, devices_of(ready.devices))
-            zygote.device = device.name
         except RunnerError as error:
             with self._lock:
                 failed, self._zygote = self._zygote, None
@@ -162,7 +162,12 @@ class Runner:
 
     # --- runs ---
 
-    def _take(self) -> Iterator[Notice | Spare]:
+    def _chosen(self) -> str:
+        """The name of the device in use. Only once a zygote serves."""
+        assert self._device is not None
+        return self._device.name
+
+    def _take(self, job: Job) -> Iterator[Notice | Spare]:
         with self._lock:
             self._running += 1
             self._cancel_idle()
@@ -172,7 +177,7 @@ class Runner:
         for attempt in (1, 2):
             zygote = self._serving()
             try:
-                yield zygote.take()
+                yield zygote.take(job.device or self._chosen())
                 return
             except RunnerError:
                 # It died between two runs; once, a new one is worth the wait.
@@ -188,8 +193,9 @@ class Runner:
                 self._idle = threading.Timer(self._settings.idle_s, self._let_go)
                 self._idle.daemon = True
                 self._idle.start()
-        if zygote is not None and not zygote.failure:
-            zygote.ask(self._settings.spares)
+            serving = zygote is not None and zygote.ready and self._device is not None
+        if zygote is not None and serving:
+            zygote.ask(self._settings.spares, self._chosen())
 
     def _cancel_idle(self) -> None:
         if self._idle is not None:

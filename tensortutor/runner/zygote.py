@@ -33,6 +33,7 @@ LONGEST_FORK_S = 30.0
 class Spare:
     """A process that waits for a job: its sockets and the pipes behind its stdout and stderr."""
 
+    device: str
     channel: socket.socket
     status: socket.socket
     out: int
@@ -53,11 +54,10 @@ class Zygote:
         Path(setup.scratch).mkdir(parents=True, exist_ok=True)
         self._control, theirs = socket.socketpair()
         self._changed = threading.Condition()
-        self._spares: deque[Spare] = deque()
-        self._asked = 0
+        self._spares: list[Spare] = []
+        self._asked: deque[str] = deque()
         self._ready: Ready | None = None
         self._failure = ""
-        self.device = "cpu"
         script = str(PACKAGE / "worker" / "__main__.py")
         command = [interpreter.path, script, str(theirs.fileno())]
         if setup.layer == "full":
@@ -96,26 +96,32 @@ class Zygote:
                 raise RunnerError(f"PyTorch was not there after {LONGEST_START_S:g} s.")
             return self._ready
 
-    def ask(self, wanted: int) -> None:
-        """Have it fork until `wanted` processes wait or are on their way; `device` is set."""
+    def ask(self, wanted: int, device: str) -> None:
+        """Have it fork until so many processes wait with this device awake, or are on their way."""
         with self._changed:
-            missing = wanted - len(self._spares) - self._asked
+            there = sum(spare.device == device for spare in self._spares)
+            missing = wanted - there - self._asked.count(device)
             if missing <= 0 or self._failure:
                 return
-            self._asked += missing
+            self._asked.extend([device] * missing)
         try:
-            self._control.sendall(encode(message_to_json(MakeSpare(self.device))) * missing)
+            self._control.sendall(encode(message_to_json(MakeSpare(device))) * missing)
         except OSError:
             self._fail("PyTorch's process went away.")
 
-    def take(self) -> Spare:
+    def take(self, device: str) -> Spare:
         """A waiting process, forked now if there is none. Raises RunnerError."""
-        self.ask(1)
+        self.ask(1, device)
         with self._changed:
-            self._changed.wait_for(lambda: self._spares or self._failure, LONGEST_FORK_S)
-            if self._spares:
-                return self._spares.popleft()
-            raise RunnerError(self._failure or "No process could be made to run this in.")
+            self._changed.wait_for(lambda: self._waiting(device) or self._failure, LONGEST_FORK_S)
+            spare = self._waiting(device)
+            if spare is None:
+                raise RunnerError(self._failure or "No process could be made to run this in.")
+            self._spares.remove(spare)
+            return spare
+
+    def _waiting(self, device: str) -> Spare | None:
+        return next((spare for spare in self._spares if spare.device == device), None)
 
     def close(self) -> None:
         """End it and the processes that wait. Runs under way are left to their owners."""
@@ -161,8 +167,8 @@ class Zygote:
                 self._failure = message.sentence
             elif isinstance(message, SpareMade):
                 channel, status, out, err = (descriptors.popleft() for _ in range(4))
-                spare = Spare(socket.socket(fileno=channel), socket.socket(fileno=status), out, err)
-                self._asked -= 1
+                sockets = (socket.socket(fileno=channel), socket.socket(fileno=status))
+                spare = Spare(self._asked.popleft(), *sockets, out, err)
                 if self._failure:
                     spare.close()
                 else:

@@ -76,6 +76,11 @@ class TaggedBytes(io.BufferedIOBase):
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self.text_log: list[str] | None = None
 
+    @property
+    def name(self) -> str:
+        """As a terminal's: "<stdout>" or "<stderr>"."""
+        return f"<{self._stream}>"
+
     def writable(self) -> bool:
         """Always."""
         return True

@@ -1,0 +1,262 @@
+"""Judges lessons/03_maths/02_matmul_einsum.md."""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_dtype,
+    expect_shape,
+    expect_true,
+    mutant,
+)
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the largest block of memory behind any tensor that is made, in bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(out):
+            if isinstance(leaf, torch.Tensor):
+                self.bytes = max(self.bytes, leaf.untyped_storage().nbytes())
+        return out
+
+
+def problem(device, b, r, q, k, d, e, dtype=torch.float32):
+    """The three operands, the queries not contiguous."""
+    queries = torch.randn(d, q, b, device=device).permute(2, 1, 0)
+    keys = torch.randn(b, k, e, device=device)
+    weight = torch.randn(r, d, e, device=device)
+    return queries.to(dtype), weight.to(dtype), keys.to(dtype)
+
+
+def wanted(q, W, k):
+    """One text and one relation at a time, in float64."""
+    texts = [
+        torch.stack([a.double() @ w.double() @ b.double().mT for w in W])
+        for a, b in zip(q, k, strict=True)
+    ]
+    return torch.stack(texts)
+
+
+def compare(answer, operands, hint, tolerance=1e-4):
+    q = operands[0]
+    got = answer.bilinear(*operands)
+    right = wanted(*operands)
+    expect_close(got, right, dtype=q.dtype, rtol=tolerance, atol=tolerance, hint=hint)
+
+
+def six(rng):
+    """B, R, Q, K, D and E, all different."""
+    return rng.sample(range(2, 9), 6)
+
+
+@check("one score for each relation and each pair of places")
+def shape(answer, rng, device):
+    b, r, q, k, d, e = six(rng)
+    got = answer.bilinear(*problem(device, b, r, q, k, d, e))
+    expect_shape(
+        got,
+        (b, r, q, k),
+        hint="b, r, q and k stay, in this order. d and e are added up and disappear.",
+    )
+
+
+@check("D meets the queries and E the keys")
+def values(answer, rng, device):
+    compare(
+        answer,
+        problem(device, *six(rng)),
+        hint="Row d of a matrix belongs to entry d of the query, column e to entry e of the key.",
+    )
+
+
+@check("equal sizes hide no mistake")
+def cube(answer, rng, device):
+    n = rng.randrange(3, 6)
+    compare(
+        answer,
+        problem(device, n, n, n, n, n, n),
+        hint="All sizes are equal, so a matrix that lies the wrong way round, or a `.T` that "
+        "reverses all dimensions where `.mT` swaps two, raises nothing.",
+    )
+
+
+@check("a text meets only itself")
+def texts_apart(answer, rng, device):
+    b, r, q, k, d, e = six(rng)
+    queries, weight, keys = problem(device, b, r, q, k, d, e)
+    before = answer.bilinear(queries, weight, keys)
+    expect_shape(before, (b, r, q, k))
+    expect_true(
+        bool(before.any()),
+        "every score is zero",
+        hint="The task's formula is two contractions: over d and over e.",
+    )
+    other = keys.clone()
+    other[1:] += 1
+    after = answer.bilinear(queries, weight, other)
+    expect_close(
+        after[0],
+        before[0],
+        name="text 0, after the keys of the other texts were changed,",
+        rtol=0.0,
+        atol=1e-4,
+        hint="A letter that is not in the result is added up. The batch needs the same letter in "
+        "the queries, in the keys and in the result.",
+    )
+
+
+@check("each relation uses its own matrix")
+def relations_apart(answer, rng, device):
+    b, r, q, k, d, e = six(rng)
+    queries, weight, keys = problem(device, b, r, q, k, d, e)
+    chosen = rng.randrange(r)
+    weight[chosen] = 0
+    got = answer.bilinear(queries, weight, keys)
+    hint = "The relation's letter belongs to W and to the result. It must not be added up."
+    expect_shape(got, (b, r, q, k), hint=hint)
+    expect_close(
+        got[:, chosen],
+        torch.zeros(b, q, k, device=device),
+        name=f"relation {chosen}, whose matrix is zero,",
+        hint=hint,
+    )
+    compare(answer, (queries, weight, keys), hint=hint)
+
+
+@check("sizes of 1 and 0 stay")
+def small(answer, rng, device):
+    n = rng.randrange(2, 6)
+    for sizes in ((1, n, 3, 4, 5, 2), (n, 1, 1, 3, 1, 4), (2, 3, n, 1, 4, 1), (1,) * 6):
+        compare(
+            answer,
+            problem(device, *sizes),
+            hint="A dimension of size 1 is still a dimension: no squeeze().",
+        )
+    for sizes in ((2, n, 0, 3, 4, 5), (2, n, 3, 0, 4, 5)):
+        compare(
+            answer,
+            problem(device, *sizes),
+            hint="A text without words has no pairs: the result is empty, with all four dimensions.",
+        )
+
+
+@check("nothing on the way is larger than the result")
+def lean(answer, rng, device):
+    operands = problem(device, 2, rng.randrange(2, 5), 40, 50, 12, 10)
+    with Largest() as most:
+        got = answer.bilinear(*operands)
+    expect_shape(got, wanted(*operands).shape)
+    size = got.numel() * got.element_size()
+    expect_true(
+        most.bytes <= size,
+        f"the result takes {size:,} bytes, the largest tensor on the way {most.bytes:,}",
+        hint="`a * b` followed by `sum` stores every product. `@` and `einsum` add as they "
+        "multiply.",
+    )
+
+
+@check("the result has the dtype and the precision of the inputs")
+def dtypes(answer, rng, device):
+    hint = "Somewhere a fixed dtype got in. The operands agree: leave them as they are."
+    sizes = six(rng)
+    compare(answer, problem(device, *sizes, torch.float64), tolerance=1e-10, hint=hint)
+    got = answer.bilinear(*problem(device, *sizes, torch.bfloat16))
+    expect_dtype(got, torch.bfloat16, hint=hint)
+
+
+@mutant("puts the relations last", caught_by=shape)
+def bilinear(q, W, k):
+    return torch.einsum("bqd,rde,bke->bqkr", q, W, k)
+
+
+@mutant("takes the matrices the wrong way round", caught_by=cube)
+def bilinear(q, W, k):
+    return torch.einsum("bqd,red,bke->brqk", q, W, k)
+
+
+@mutant("reverses all dimensions of the keys", caught_by=cube)
+def bilinear(q, W, k):
+    return q[:, None] @ W @ k.permute(2, 1, 0)[:, None]
+
+
+@mutant("pairs texts with relations", caught_by=cube)
+def bilinear(q, W, k):
+    return (q @ W)[:, None] @ k.mT
+
+
+@mutant("gives the keys a batch of their own", caught_by=texts_apart)
+def bilinear(q, W, k):
+    return torch.einsum("bqd,rde,cke->brqk", q, W, k)
+
+
+@mutant("adds up the relations", caught_by=relations_apart)
+def bilinear(q, W, k):
+    out = torch.einsum("bqd,rde,bke->bqk", q, W, k)
+    return out[:, None].expand(-1, W.shape[0], -1, -1)
+
+
+@mutant("uses the first matrix for all", caught_by=relations_apart)
+def bilinear(q, W, k):
+    W = W[:1].expand_as(W)
+    return torch.einsum("bqd,rde,bke->brqk", q, W, k)
+
+
+@mutant("leaves the matrices out", caught_by=values)
+def bilinear(q, W, k):
+    n = min(q.shape[2], k.shape[2])
+    out = q[..., :n] @ k[..., :n].mT
+    return out[:, None].repeat(1, W.shape[0], 1, 1)
+
+
+@mutant("squeezes", caught_by=small)
+def bilinear(q, W, k):
+    return torch.einsum("bqd,rde,bke->brqk", q, W, k).squeeze()
+
+
+@mutant("stores every product", caught_by=lean)
+def bilinear(q, W, k):
+    products = q[:, None, :, None, :, None] * W[:, None, None] * k[:, None, None, :, None, :]
+    return products.sum((-2, -1))
+
+
+@mutant("stores the products of the second step", caught_by=lean)
+def bilinear(q, W, k):
+    half = q[:, None] @ W
+    return (half[:, :, :, None] * k[:, None, None]).sum(-1)
+
+
+@mutant("works in float32", caught_by=dtypes)
+def bilinear(q, W, k):
+    return torch.einsum("bqd,rde,bke->brqk", q.float(), W.float(), k.float())
+
+
+@accepted("two products with @")
+def bilinear(q, W, k):
+    return q[:, None] @ W @ k.mT[:, None]
+
+
+@accepted("the keys first")
+def bilinear(q, W, k):
+    half = torch.einsum("rde,bke->brdk", W, k)
+    return q.unsqueeze(1) @ half
+
+
+@accepted("relation by relation")
+def bilinear(q, W, k):
+    return torch.stack([q @ w @ k.transpose(1, 2) for w in W], dim=1)
+
+
+@accepted("two formulas in other letters")
+def bilinear(q, W, k):
+    half = torch.einsum("xay,zyw->xzaw", q, W)
+    return torch.einsum("xzaw,xcw->xzac", half, k)

@@ -1,0 +1,1 @@
+"""The commands of the command line, a module per family. Each takes a session and arguments."""

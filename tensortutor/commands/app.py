@@ -1,0 +1,49 @@
+"""Starts the app, if the terminal can show it."""
+
+import os
+import shutil
+import sys
+
+from tensortutor.commands.session import Refused
+from tensortutor.options import AppOptions
+
+SMALLEST = (60, 16)
+INSTEAD = (
+    "Everything works from the command line too: tensortutor list, show, next, run, check, "
+    "answer, hint (see tensortutor -h)."
+)
+
+
+def start(options: AppOptions) -> int:
+    """Run the app until it is left. Returns its exit status.
+
+    Raises Refused if this terminal cannot show it, or if the course or lesson is not there.
+    """
+    obstacle = why_not()
+    if obstacle:
+        raise Refused(f"{obstacle} {INSTEAD}")
+    from tensortutor.course.catalog import UnknownLesson
+    from tensortutor.course.problems import CourseError
+    from tensortutor.ui.app import run_app
+
+    try:
+        return run_app(options)
+    except (CourseError, UnknownLesson) as error:
+        raise Refused(str(error)) from None
+
+
+def why_not() -> str:
+    """What keeps the app from being shown here, as a sentence, or ""."""
+    streams = (sys.stdin, sys.stdout)
+    if not all(stream is not None and stream.isatty() for stream in streams):
+        return "The app needs a terminal for its input and its output."
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb", "unknown"):
+        return f"The app needs a terminal that can place text; TERM is {term!r}."
+    columns, lines = shutil.get_terminal_size()
+    if columns < SMALLEST[0] or lines < SMALLEST[1]:
+        return (
+            f"The app needs a window of {SMALLEST[0]} columns and {SMALLEST[1]} lines; "
+            f"this one has {columns} and {lines}."
+        )
+    return ""

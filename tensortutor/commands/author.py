@@ -1,0 +1,132 @@
+"""`verify`: the author's gate."""
+
+import time
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+
+from tensortutor.commands.session import Refused, Session
+from tensortutor.course.catalog import UnknownLesson, find_course, find_lesson, read_course
+from tensortutor.course.model import Course, Lesson
+from tensortutor.course.problems import CourseError, Problem
+from tensortutor.course.verify import Broken, Finding, Skipped, count, verify
+from tensortutor.protocol.wire import to_wire
+
+FAILED = 1
+
+
+def verify_lessons(session: Session, arguments: Namespace) -> int:
+    """Prove lessons: print what does not hold. Returns 1 if there is anything."""
+    begun = time.monotonic()
+    course, problems = _read(session)
+    lessons = _named(course, arguments.lessons)
+    if arguments.lessons:
+        files = {path for lesson in lessons for path in _files(course, lesson)}
+        problems = tuple(problem for problem in problems if problem.path in files)
+    for problem in problems:
+        _tell_problem(session, problem)
+    spoilt = {problem.path for problem in problems}
+    sound = [lesson for lesson in lessons if not spoilt & _files(course, lesson)]
+    tally = _Tally(session, count(sound, seeds=arguments.seeds))
+    for id, findings in groupby(_findings(session, course, sound, arguments), _lesson_of):
+        tally.add(id, findings)
+    tally.tell(time.monotonic() - begun)
+    return FAILED if problems or tally.broken else 0
+
+
+def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:
+    try:
+        return read_course(find_course(session.options.course), thorough=True)
+    except CourseError as error:
+        raise Refused(str(error)) from None
+
+
+def _named(course: Course, names: Sequence[str]) -> list[Lesson]:
+    try:
+        return [find_lesson(course, name) for name in names] or list(course.lessons)
+    except UnknownLesson as error:
+        raise Refused(str(error)) from None
+
+
+def _files(course: Course, lesson: Lesson) -> set[str]:
+    """A lesson's files as problems name them."""
+    return {path.relative_to(course.root).as_posix() for path in (lesson.path, lesson.judge.path)}
+
+
+def _tell_problem(session: Session, problem: Problem) -> None:
+    if session.json:
+        session.printer.json({"event": "problem", **asdict(problem)})
+    else:
+        session.printer.line(str(problem))
+
+
+def _findings(
+    session: Session, course: Course, lessons: Iterable[Lesson], arguments: Namespace
+) -> Iterator[Finding]:
+    """What `verify` finds; lessons that fork or name the CPU get a runner of their own."""
+    lessons = list(lessons)
+    free = [lesson for lesson in lessons if lesson.device in ("any", "cuda")]
+    bound = [lesson for lesson in lessons if lesson not in free]
+    for group, device in ((free, session.options.device), (bound, "cpu")):
+        if not group:
+            continue
+        network = any(lesson.device.startswith("ranks:") for lesson in group)
+        runner = session.runner_on(device, network=network)
+        present = runner.status.device
+        name = present.name if present is not None else device
+        yield from verify(
+            course, group, runner, seeds=arguments.seeds, jobs=arguments.jobs, device=name
+        )
+
+
+def _lesson_of(finding: Finding) -> str:
+    return finding.lesson
+
+
+class _Tally:
+    """Counts findings and prints them: what does not hold in full, the rest as a sum."""
+
+    def __init__(self, session: Session, expected: int) -> None:
+        self._session = session
+        self._printer = session.printer
+        self._expected = expected
+        self._seen = 0
+        self._skipped = 0
+        self.broken = 0
+
+    def add(self, lesson: str, findings: Iterable[Finding]) -> None:
+        """The findings of one lesson, as they come."""
+        broken, seen, skipped, seconds = self.broken, self._seen, self._skipped, 0.0
+        for finding in findings:
+            self._seen += 1
+            seconds += finding.seconds
+            self.broken += isinstance(finding, Broken)
+            self._skipped += isinstance(finding, Skipped)
+            self._tell_one(finding)
+        if self._session.json or self._skipped > skipped:
+            return
+        wrong, claims = self.broken - broken, self._seen - seen
+        style, sign = ("red", "✗ failed") if wrong else ("green", "✓ passed")
+        mark = self._printer.paint(sign, style)
+        said = f"{wrong} of {claims} claims do not hold" if wrong else f"{claims} claims hold"
+        self._printer.line(f"{mark}  {lesson}: {said}, {seconds:.1f} s")
+
+    def _tell_one(self, finding: Finding) -> None:
+        if self._session.json:
+            name = type(finding).__name__.lower()
+            self._printer.json({"event": name, **to_wire(finding)})
+            return
+        if isinstance(finding, (Broken, Skipped)):
+            self._printer.line(str(finding))
+        self._printer.transient(f"{self._seen}/{self._expected} {finding.lesson}: {finding.what}")
+
+    def tell(self, seconds: float) -> None:
+        """The sum."""
+        if self._session.json:
+            return
+        held = self._seen - self.broken - self._skipped
+        parts = [f"{held} claims hold", f"{self.broken} do not"]
+        if self._skipped:
+            parts.append(f"{self._skipped} lessons could not be proved here")
+        self._printer.line(f"{', '.join(parts)} ({seconds:.0f} s)")

@@ -1,0 +1,198 @@
+"""`doctor`: what works on this machine, and what to do about what does not."""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from tensortutor import __version__
+from tensortutor.commands.app import why_not
+from tensortutor.commands.session import Refused, Session
+from tensortutor.learner.errors import StorageError
+
+if TYPE_CHECKING:
+    from tensortutor.runner import Device
+
+GIB = 2**30
+SIGNS = {"ok": ("✓", "green"), "note": ("○", "yellow"), "missing": ("✗", "red")}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. state: "ok", "note" (works, could be better) or "missing".
+
+    advice: what to do about it, as a sentence, or "".
+    """
+
+    name: str
+    state: str
+    value: str
+    advice: str = ""
+
+
+def doctor(session: Session, arguments: Namespace) -> int:
+    """Print all findings. Returns 1 if something that is needed is missing."""
+    del arguments
+    printer = session.printer
+    missing = False
+    for finding in findings(session):
+        missing = missing or finding.state == "missing"
+        if session.json:
+            printer.json({"event": "finding", **asdict(finding)})
+            continue
+        sign, style = SIGNS[finding.state]
+        mark = printer.paint(f"{sign} {finding.state:<7}", style)
+        printer.line(f"{mark}  {finding.name:<12}{finding.value}")
+        if finding.advice:
+            printer.line(f"{' ' * 23}{finding.advice}")
+    return 1 if missing else 0
+
+
+def findings(session: Session) -> Iterator[Finding]:
+    """Everything worth knowing, the quick things first."""
+    yield Finding("tensortutor", "ok", __version__)
+    yield Finding("python", "ok", f"{platform.python_version()}, {sys.executable}")
+    yield terminal(session)
+    yield colours(session)
+    yield tree_sitter()
+    yield home(session)
+    yield progress(session)
+    yield course(session)
+    yield compiler()
+    yield from pytorch(session)
+
+
+def terminal(session: Session) -> Finding:
+    """Whether the app can be shown."""
+    columns, lines = shutil.get_terminal_size()
+    value = f"{os.environ.get('TERM', 'none')}, {columns} columns, {lines} lines"
+    if not session.printer.unicode:
+        value += ", ASCII only"
+    obstacle = why_not()
+    if obstacle:
+        return Finding("terminal", "note", value, f"{obstacle} The commands work without.")
+    return Finding("terminal", "ok", value)
+
+
+def colours(session: Session) -> Finding:
+    """How many colours there are."""
+    if os.environ.get("NO_COLOR"):
+        return Finding("colours", "ok", "off: NO_COLOR is set")
+    if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
+        return Finding("colours", "ok", "16 million")
+    if "256color" in os.environ.get("TERM", ""):
+        return Finding(
+            "colours", "ok", "256", "If your terminal can do more: export COLORTERM=truecolor"
+        )
+    del session
+    return Finding("colours", "note", "16 or fewer", "Try: export TERM=xterm-256color")
+
+
+def tree_sitter() -> Finding:
+    """Whether the editor can colour Python, with a version that does not crash it."""
+    found = {}
+    for name in ("tree-sitter", "tree-sitter-python"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            advice = f"The editor works without colours. {sys.executable} -m pip install "
+            return Finding("tree-sitter", "note", f"{name} is missing", f"{advice}'{name}<0.26'")
+    value = ", ".join(f"{name} {version}" for name, version in found.items())
+    release = tuple(int(part) for part in found["tree-sitter"].split(".")[:2])
+    if not (0, 25) <= release < (0, 26):
+        advice = f"{sys.executable} -m pip install 'tree-sitter>=0.25,<0.26'"
+        return Finding("tree-sitter", "missing", f"{value}: this version crashes the app", advice)
+    return Finding("tree-sitter", "ok", value)
+
+
+def home(session: Session) -> Finding:
+    """Whether what the learner does is kept."""
+    paths = session.paths
+    if not paths.writable:
+        advice = "Nothing is kept: set TENSORTUTOR_HOME to a folder that can be written."
+        return Finding("home", "missing", "cannot be written", advice)
+    free = shutil.disk_usage(paths.home).free
+    value = f"{paths.home}, {free / GIB:.1f} GiB free"
+    if free < GIB // 10:
+        return Finding("home", "note", value, "The disk is nearly full: make room.")
+    return Finding("home", "ok", value)
+
+
+def progress(session: Session) -> Finding:
+    """Whether the record can be read."""
+    try:
+        count = len(session.progress.passed())
+    except StorageError as error:
+        return Finding("progress", "missing", "cannot be used", str(error))
+    return Finding("progress", "ok", f"{count} lessons passed")
+
+
+def course(session: Session) -> Finding:
+    """Whether there is a sound course."""
+    try:
+        found = session.course
+    except Refused as error:
+        first, *rest = str(error).splitlines()
+        more = f" (and {len(rest)} more: tensortutor verify)" if rest else ""
+        return Finding("course", "missing", "cannot be used", first + more)
+    return Finding("course", "ok", f"{len(found.lessons)} lessons in {found.root}")
+
+
+def compiler() -> Finding:
+    """Whether torch.compile can make code for the processor."""
+    for name in (os.environ.get("CXX", "g++"), "g++", "clang++"):
+        path = shutil.which(name)
+        if path is not None:
+            return Finding("compiler", "ok", path)
+    return Finding(
+        "compiler",
+        "note",
+        "no C++ compiler: torch.compile cannot make code for the CPU",
+        "apt-get install g++",
+    )
+
+
+def pytorch(session: Session) -> Iterator[Finding]:
+    """Whether programs run, where, and how well they are shut in."""
+    try:
+        status = session.runner().status
+    except Refused as error:
+        yield Finding("pytorch", "missing", "no program can run", str(error))
+        return
+    except ImportError as error:
+        yield Finding("pytorch", "missing", "no program can run", f"{error}.")
+        return
+    interpreter = session.options.python or sys.executable
+    yield Finding("pytorch", "ok", f"{status.torch}, Python {status.python}, {interpreter}")
+    for one in status.devices:
+        chosen = " (chosen)" if one == status.device else ""
+        yield Finding("device", "ok", describe(one) + chosen)
+    if len(status.devices) == 1 and shutil.which("nvidia-smi"):
+        yield Finding(
+            "device",
+            "note",
+            "there is an NVIDIA driver, but PyTorch sees no GPU",
+            "Install a CUDA build of torch, or name an interpreter that has one with --python.",
+        )
+    if status.layer == "full" or session.options.sandbox == status.layer:
+        yield Finding("sandbox", "ok", status.layer)
+    else:
+        advice = "" if shutil.which("bwrap") or sys.platform != "linux" else INSTALL
+        yield Finding("sandbox", "note", f"{status.layer}: {status.why}", advice)
+
+
+INSTALL = "For the full sandbox: apt-get install bubblewrap"
+
+
+def describe(one: "Device") -> str:
+    """A device with its memory."""
+    text = f"{one.name} {one.label}".strip()
+    if one.total_bytes:
+        text += f", {one.free_bytes / GIB:.0f} of {one.total_bytes / GIB:.0f} GiB free"
+    return text

@@ -1,0 +1,176 @@
+"""`run` and `check`: the learner's code at work."""
+
+import shlex
+from argparse import Namespace
+from collections.abc import Iterable
+from pathlib import Path
+
+from tensortutor.commands.session import Refused, Session, chosen, follow, read_source
+from tensortutor.course.model import Lesson
+from tensortutor.learner.errors import StorageError
+from tensortutor.learner.unlock import opened_by
+from tensortutor.learner.workspace import file_name
+from tensortutor.protocol.events import (
+    Event,
+    Finished,
+    Judged,
+    Notice,
+    Output,
+    Raised,
+    Verdict,
+    event_to_json,
+)
+from tensortutor.protocol.jobs import Job
+from tensortutor.report import ending, verdict_lines
+
+FAILED = 1
+
+
+def run(session: Session, arguments: Namespace) -> int:
+    """Run a file, or a step's code. Returns the program's own exit status."""
+    lesson, job = _program(session, arguments)
+    runner = session.runner(lesson)
+    code = FAILED
+    for event in follow(runner, job):
+        if session.json:
+            session.printer.json(event_to_json(event))
+        else:
+            _tell(session, event)
+        if isinstance(event, Finished):
+            code = event.code
+    return code
+
+
+def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job]:
+    from tensortutor.runner.jobs import program_job
+
+    if (arguments.file is None) == (arguments.lesson is None):
+        raise Refused("Name either a file or a lesson: run FILE, or run --lesson LESSON.")
+    if arguments.lesson is None:
+        if arguments.step is not None:
+            raise Refused("--step goes with --lesson.")
+        path = Path(arguments.file)
+        source = read_source(path)
+        job = program_job(None, source, path.name, arguments=tuple(arguments.arguments))
+        return None, job
+    lesson = session.open_lesson(arguments.lesson, arguments.anyway)
+    index = lesson.steps.index(lesson.task)
+    if arguments.step is not None:
+        index = session.step(lesson, arguments.step)
+    if lesson.steps[index].pane is None:
+        raise Refused(f"Step {index + 1} of {lesson.id} has no code. {_steps_with_code(lesson)}")
+    _predicted_first(session, lesson, index)
+    source = session.workspace.load(lesson, index)
+    return lesson, program_job(lesson, source, file_name(lesson, index))
+
+
+def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
+    """Refuse to run what the learner has yet to predict."""
+    step = lesson.steps[index]
+    given = session.progress.answers(lesson.id)
+    waits = any((index, number) not in given for number in range(len(step.quizzes)))
+    if waits and step.pane is not None and step.pane.kind == "predict":
+        raise Refused(
+            f"Predict before you run it: tensortutor answer {lesson.id} {index + 1} VALUE"
+        )
+
+
+def _steps_with_code(lesson: Lesson) -> str:
+    numbers = [str(n) for n, step in enumerate(lesson.steps, 1) if step.pane is not None]
+    return f"These have: {', '.join(numbers)}."
+
+
+def _tell(session: Session, event: Event, *, aside: bool = False) -> None:
+    """Print an event of a program. aside: keep stdout for something else."""
+    printer = session.printer
+    if isinstance(event, Output):
+        printer.output(event, aside=aside)
+    elif isinstance(event, Raised) and event.type != "KeyboardInterrupt":
+        printer.output(Output("stderr", event.text))
+    elif isinstance(event, Notice):
+        printer.note(event.text)
+    elif isinstance(event, Finished):
+        for sentence in ending(event):
+            printer.note(sentence)
+
+
+def check(session: Session, arguments: Namespace) -> int:
+    """Put the lesson's checks to the learner's code, and keep what comes of it."""
+    from tensortutor.runner.jobs import check_job
+
+    lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
+    source, name, again = _answer(session, lesson, arguments.file)
+    job = check_job(lesson, source, name, arguments.seed)
+    judged = _judge(session, follow(session.runner(lesson), job), again)
+    return _keep(session, lesson, judged)
+
+
+def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, str, str]:
+    """The code to check, its name, and the command that checks it again."""
+    options = chosen(session.options)
+    if file is not None:
+        path = Path(file)
+        again = f"tensortutor check {lesson.id} {shlex.quote(file)}{options}"
+        return read_source(path), path.name, again
+    index = lesson.steps.index(lesson.task)
+    if not session.workspace.edited(lesson, index):
+        path = session.workspace.start(lesson, index)
+        session.printer.note(f"You have not changed the code yet. It is in {path}")
+    source = session.workspace.load(lesson, index)
+    return source, file_name(lesson, index), f"tensortutor check {lesson.id}{options}"
+
+
+def _judge(session: Session, events: Iterable[Event], again: str) -> Judged:
+    """Report a check run as it happens. Returns its sum; empty if it never came so far."""
+    judged = Judged((), ())
+    for event in events:
+        if isinstance(event, Judged):
+            judged = event
+        if session.json:
+            session.printer.json(event_to_json(event))
+        elif isinstance(event, Verdict):
+            for line in verdict_lines(event, again, session.printer):
+                session.printer.line(line)
+        elif isinstance(event, Judged):
+            _tell_missing(session, event)
+        else:
+            _tell(session, event, aside=True)
+    return judged
+
+
+def _tell_missing(session: Session, judged: Judged) -> None:
+    printer = session.printer
+    for name in judged.missing:
+        mark = printer.paint("✗ failed", "red")
+        printer.line(f"{mark}  {printer.paint(name, 'bold')}")
+        printer.line("    The program ended before this check could report.")
+
+
+def _keep(session: Session, lesson: Lesson, judged: Judged) -> int:
+    """Record the attempt. What the checks said counts even if it cannot be kept."""
+    total = len(judged.passed) + len(judged.failed) + len(judged.missing)
+    before = session.progress.passed()
+    try:
+        session.progress.record_attempt(lesson.id, judged.ok, len(judged.passed), total)
+        if judged.ok:
+            session.progress.mark_passed(lesson.id)
+            session.progress.mark_step(lesson.id, lesson.steps.index(lesson.task))
+    except StorageError as error:
+        session.printer.note(str(error))
+    opened = () if lesson.id in before else opened_by(session.course, lesson.id, before)
+    if session.json:
+        ids = [one.id for one in opened] if judged.ok else []
+        session.printer.json(
+            {"event": "attempt", "lesson": lesson.id, "passed": judged.ok, "opened": ids}
+        )
+    elif judged.ok:
+        _tell_passed(session, lesson, opened)
+    return 0 if judged.ok else FAILED
+
+
+def _tell_passed(session: Session, lesson: Lesson, opened: tuple[Lesson, ...]) -> None:
+    printer = session.printer
+    printer.line()
+    printer.line(f"{printer.paint('Passed', 'green')}: {lesson.title}")
+    for one in opened:
+        printer.line(f"Opened: {one.id}, {one.title}")

@@ -1,0 +1,56 @@
+"""`answer`: the questions of a lesson, without the app."""
+
+from argparse import Namespace
+
+from tensortutor.commands.reading import left_to_do
+from tensortutor.commands.session import Refused, Session
+from tensortutor.course.model import Lesson, Prose
+from tensortutor.learner import answers
+
+FAILED = 1
+
+
+def answer(session: Session, arguments: Namespace) -> int:
+    """Judge an answer, keep it, and explain."""
+    lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
+    index = session.step(lesson, arguments.step)
+    number = _question(session, lesson, index, arguments.question)
+    quiz = lesson.steps[index].quizzes[number]
+    text = " ".join(arguments.value)
+    try:
+        value = answers.read(quiz, text)
+    except answers.NotAnAnswer as error:
+        raise Refused(f"{text!r} is no answer to this question. {error}") from None
+    right = answers.is_right(quiz, value)
+    _tell(session, lesson, right, answers.explanation(quiz, value))
+    progress = session.progress
+    progress.record_answer(lesson.id, index, number, answers.written(quiz, value), right)
+    if not left_to_do(session, lesson, index):
+        progress.mark_step(lesson.id, index)
+    return 0 if right else FAILED
+
+
+def _question(session: Session, lesson: Lesson, index: int, number: int | None) -> int:
+    """The index of the question that is meant: the one named, else the first without an answer."""
+    count = len(lesson.steps[index].quizzes)
+    if not count:
+        steps = [str(n) for n, step in enumerate(lesson.steps, 1) if step.quizzes]
+        raise Refused(
+            f"Step {index + 1} of {lesson.id} asks nothing. These do: {', '.join(steps)}."
+        )
+    if number is None:
+        given = session.progress.answers(lesson.id)
+        return next((n for n in range(count) if (index, n) not in given), 0)
+    if not 1 <= number <= count:
+        raise Refused(f"Step {index + 1} has the questions 1 to {count}, not {number}.")
+    return number - 1
+
+
+def _tell(session: Session, lesson: Lesson, right: bool, explanation: str) -> None:
+    from tensortutor.commands.render import Page
+
+    printer = session.printer
+    printer.line(printer.paint("✓ right", "green") if right else printer.paint("✗ wrong", "red"))
+    printer.line()
+    for line in Page(printer, lesson, {}).prose(Prose(explanation, 0)):
+        printer.line(line)

@@ -1,0 +1,202 @@
+"""What the commands share: the course, the learner's things, the runner."""
+
+import io
+import queue
+import shlex
+import threading
+import tokenize
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tensortutor.course.model import Course, Lesson
+from tensortutor.learner.paths import Paths
+from tensortutor.learner.progress import Progress
+from tensortutor.learner.unlock import missing, state
+from tensortutor.learner.workspace import Workspace
+from tensortutor.options import AppOptions
+from tensortutor.protocol.events import Event
+from tensortutor.protocol.jobs import Job
+from tensortutor.report import Printer
+
+if TYPE_CHECKING:
+    from tensortutor.runner import Runner
+
+MISUSE = 2
+
+
+class Refused(Exception):
+    """A command cannot be done. `str` is the sentence for the learner."""
+
+    def __init__(self, sentence: str, status: int = MISUSE) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Session:
+    """Everything is opened when it is first asked for, so that a command pays for what it uses."""
+
+    def __init__(self, options: AppOptions, printer: Printer, json: bool) -> None:
+        self.options = options
+        self.printer = printer
+        self.json = json
+        self._runner: Runner | None = None
+
+    @cached_property
+    def paths(self) -> Paths:
+        """The learner's folders."""
+        paths = Paths.find()
+        for notice in paths.notices:
+            self.printer.note(notice)
+        return paths
+
+    @cached_property
+    def progress(self) -> Progress:
+        """The learner's record. Raises StorageError."""
+        progress = Progress.open(self.paths)
+        for notice in progress.notices:
+            self.printer.note(notice)
+        return progress
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """The learner's code."""
+        return Workspace(self.paths)
+
+    @cached_property
+    def course(self) -> Course:
+        """The course. Raises Refused if there is none, or if it is not sound."""
+        from tensortutor.course.catalog import find_course, load_course
+        from tensortutor.course.problems import CourseError
+
+        try:
+            return load_course(find_course(self.options.course))
+        except CourseError as error:
+            first = "This course cannot be used until it is mended:\n"
+            raise Refused(f"{first if len(error.problems) > 1 else ''}{error}") from None
+
+    def lesson(self, name: str) -> Lesson:
+        """The lesson of this name. Raises Refused."""
+        from tensortutor.course.catalog import UnknownLesson, find_lesson
+
+        try:
+            return find_lesson(self.course, name)
+        except UnknownLesson as error:
+            raise Refused(str(error)) from None
+
+    def open_lesson(self, name: str, anyway: bool) -> Lesson:
+        """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""
+        lesson = self.lesson(name)
+        passed = self.progress.passed()
+        if state(lesson, passed) == "locked" and not anyway:
+            needs = ", ".join(missing(lesson, passed))
+            raise Refused(
+                f"{lesson.id} is locked until you have passed: {needs}. It builds on them; to "
+                "work on it all the same, add --anyway."
+            )
+        return lesson
+
+    def step(self, lesson: Lesson, number: int) -> int:
+        """The index of a lesson's step, from its number. Raises Refused."""
+        if not 1 <= number <= len(lesson.steps):
+            raise Refused(f"{lesson.id} has the steps 1 to {len(lesson.steps)}, not {number}.")
+        return number - 1
+
+    def runner(self, lesson: Lesson | None = None) -> "Runner":
+        """A runner for a lesson's code, or for any. Raises Refused if it cannot be had."""
+        network = lesson is not None and lesson.device.startswith("ranks:")
+        return self.runner_on(device_for(lesson, self.options.device), network=network)
+
+    def runner_on(self, device: str, *, network: bool = False) -> "Runner":
+        """A runner that is ready, in place of an earlier one.
+
+        Raises Refused if PyTorch or the device is missing.
+        """
+        from tensortutor.runner import Runner, RunnerError, Settings
+
+        self.close()
+        settings = Settings(
+            device=device,
+            sandbox=self.options.sandbox,
+            python=self.options.python,
+            scratch=self.paths.scratch,
+            network=network,
+        )
+        self._runner = Runner(settings)
+        try:
+            self._runner.prepare()
+        except RunnerError as error:
+            raise Refused(str(error)) from None
+        return self._runner
+
+    def close(self) -> None:
+        """End what was started."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+def chosen(options: AppOptions) -> str:
+    """The options that a command needs to be repeated, as typed."""
+    course = f" --course {shlex.quote(str(options.course))}" if options.course else ""
+    device = f" --device {options.device}" if options.device != "auto" else ""
+    return course + device
+
+
+def device_for(lesson: Lesson | None, wanted: str) -> str:
+    """The device to ask for, given what the lesson is about. Raises Refused if they conflict."""
+    needs = "any" if lesson is None else lesson.device
+    if needs == "any":
+        return wanted
+    if needs == "cuda":
+        if wanted not in ("auto", "cuda") and not wanted.startswith("cuda:"):
+            raise Refused(f"This lesson needs a CUDA device; --device {wanted} is none.")
+        return "cuda" if wanted == "auto" else wanted
+    # Several ranks are forked, and a CUDA context does not survive a fork.
+    return "cpu"
+
+
+def follow(runner: "Runner", job: Job) -> Iterator[Event]:
+    """The events of a job. Ctrl+C stops the program, yields what it still says, and goes on up.
+
+    A thread reads the events, because an interrupt must not tear the reading itself.
+    """
+    run = runner.start(job)
+    events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        try:
+            for event in run:
+                events.put(event)
+        finally:
+            events.put(None)
+
+    reader = threading.Thread(target=read, name="events", daemon=True)
+    reader.start()
+    try:
+        yield from _until_none(events)
+    except KeyboardInterrupt:
+        run.stop()
+        yield from _until_none(events)
+        raise
+    finally:
+        run.stop()
+        reader.join()
+
+
+def _until_none(events: "queue.SimpleQueue[Event | None]") -> Iterator[Event]:
+    while (event := events.get()) is not None:
+        yield event
+
+
+def read_source(path: Path) -> str:
+    """A Python file's text, in the encoding that it declares. Raises Refused."""
+    try:
+        data = path.read_bytes()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data.decode(encoding)
+    except OSError as error:
+        raise Refused(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from None
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is not Python text: {error}.") from None

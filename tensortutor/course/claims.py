@@ -1,0 +1,147 @@
+"""What a lesson claims, and the runs that show whether it is so."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tensortutor.course.holds import (
+    Fault,
+    answers,
+    caught,
+    completes,
+    fails,
+    passes,
+    prints,
+    raises,
+    refused,
+    rejected,
+)
+from tensortutor.course.limits import limits_for
+from tensortutor.course.model import Lesson, Pane, Quiz, Step
+from tensortutor.course.record import Record
+from tensortutor.course.shortcut import takes_shortcut
+from tensortutor.course.steps import PRINTING
+from tensortutor.protocol.jobs import Job, Judge, Limits
+
+WRONG_SEEDS = (0, 1, 2)
+"""A wrong answer must be caught with each of these: a learner's check uses one seed only."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that a lesson says. fault: what a run shows against it, or None.
+
+    line: in the lesson's file, or, if `judge`, in its check file.
+    """
+
+    line: int
+    what: str
+    fault: Callable[[Record], Fault | None]
+    judge: bool = False
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Runs, and the claims that each of them must bear out."""
+
+    lesson: Lesson
+    jobs: tuple[Job, ...]
+    claims: tuple[Claim, ...]
+
+
+def trials(lesson: Lesson, seeds: int, base: Limits) -> Iterator[Trial]:
+    """All that `lesson` claims, in the order of its file, then of its check file.
+
+    seeds: how many seeds the solution and the accepted alternatives must pass with. base: the
+    limits of a run, which the lesson may raise.
+    """
+    maker = _Maker(lesson, tuple(range(seeds)), limits_for(lesson, base))
+    for step in lesson.steps:
+        yield from maker.shown(step)
+        for failure in step.failures:
+            claim = Claim(failure.line, "the error is the one that is shown", raises(failure))
+            yield maker.trial(maker.program(failure.source), claim)
+    yield from maker.judged(lesson.task)
+
+
+class _Maker:
+    """Makes the trials of one lesson."""
+
+    def __init__(self, lesson: Lesson, seeds: tuple[int, ...], limits: Limits) -> None:
+        self.lesson = lesson
+        self.seeds = seeds
+        self.limits = limits
+        self.filename = f"{lesson.slug}.py"
+
+    def trial(self, job: Job, *claims: Claim) -> Trial:
+        return Trial(self.lesson, (job,), claims)
+
+    def program(self, source: str, probes: tuple[str, ...] = ()) -> Job:
+        return Job(source, self.filename, probes=probes, limits=self.limits)
+
+    def check(self, source: str, seeds: tuple[int, ...], variant: str = "") -> Job:
+        """Several seeds in one run get the time of as many runs."""
+        judge = self.lesson.judge
+        name = f"checks/{judge.path.parent.name}/{judge.path.name}"
+        return Job(
+            source,
+            self.filename,
+            judge=Judge(judge.source, name, seeds, checks=judge.checks, variant=variant),
+            limits=replace(self.limits, wall_s=self.limits.wall_s * len(seeds)),
+        )
+
+    def shown(self, step: Step) -> Iterator[Trial]:
+        """The step's program does what the text says, and its quizzes' proofs hold."""
+        pane, quizzes = step.pane, step.quizzes
+        proofs = tuple(quiz.proof for quiz in quizzes)
+        if pane is not None and pane.kind in PRINTING:
+            claims = (self._shows(pane), *self._proofs(quizzes))
+            yield self.trial(self.program(pane.source, proofs), *claims)
+        elif quizzes:
+            yield self.trial(self.program("import torch\n", proofs), *self._proofs(quizzes))
+        if pane is not None and pane.kind == "fix":
+            claim = Claim(pane.line, "the program to fix fails", fails)
+            yield self.trial(self.program(pane.source), claim)
+
+    def judged(self, task: Step) -> Iterator[Trial]:
+        """The starter fails, the solution passes, variants and shortcuts are told apart."""
+        pane, solution = task.pane, task.solution
+        if pane is None or solution is None:
+            return  # a lesson without them was reported when it was read
+        judge = self.lesson.judge
+        yield self._wrong(Claim(pane.line, "the starter fails a check", rejected), pane.source)
+        yield self._right(task.solution_line, "the solution", solution)
+        for mutant in judge.mutants:
+            what = f"the mutant {mutant.name!r} is caught by {mutant.caught_by!r}"
+            claim = Claim(mutant.line, what, caught(mutant.caught_by), judge=True)
+            yield self._wrong(claim, solution, mutant.name)
+        for other in judge.accepted:
+            what = f"the accepted answer {other.name!r}"
+            yield self._right(other.line, what, solution, other.name)
+        for shortcut in judge.shortcuts:
+            for path in shortcut.forbids:
+                holds = refused(shortcut.check, path)
+                claim = Claim(shortcut.line, f"the shortcut {path} is refused", holds, judge=True)
+                yield self.trial(self.check(takes_shortcut(solution, path), (0,)), claim)
+
+    def _wrong(self, claim: Claim, source: str, variant: str = "") -> Trial:
+        """A wrong answer, seed by seed."""
+        jobs = tuple(self.check(source, (seed,), variant) for seed in WRONG_SEEDS)
+        return Trial(self.lesson, jobs, (claim,))
+
+    def _right(self, line: int, what: str, source: str, variant: str = "") -> Trial:
+        """A right answer, with all seeds in one run. A variant stands in the check file."""
+        holds = passes(0 if variant else line)
+        claim = Claim(line, f"{what} passes with {len(self.seeds)} seeds", holds, bool(variant))
+        return self.trial(self.check(source, self.seeds, variant), claim)
+
+    def _shows(self, pane: Pane) -> Claim:
+        if pane.output is None:
+            return Claim(pane.line, "the program ends without an error", completes(pane))
+        return Claim(pane.line, "the program prints what is shown", prints(pane))
+
+    def _proofs(self, quizzes: tuple[Quiz, ...]) -> tuple[Claim, ...]:
+        return tuple(self._proof(quiz, index) for index, quiz in enumerate(quizzes))
+
+    def _proof(self, quiz: Quiz, index: int) -> Claim:
+        ask = quiz.ask.split("\n")[0]
+        return Claim(quiz.line, f"the answer to {ask!r} holds", answers(quiz, index))

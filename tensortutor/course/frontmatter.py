@@ -1,0 +1,104 @@
+"""The TOML between `+++` lines that begins a lesson."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tensortutor.course.limits import UNITS
+from tensortutor.course.problems import Report
+from tensortutor.course.tables import (
+    TEXT,
+    Key,
+    check_table,
+    is_count,
+    is_number,
+    is_texts,
+    key_lines,
+    load_toml,
+)
+
+FENCE = "+++"
+DEVICE = re.compile(r"any|cpu|cuda|ranks:[2-8]")
+ID = re.compile(r"[a-z][a-z0-9_]*/[a-z0-9][a-z0-9_]*")
+
+
+def is_device(value: Any) -> bool:
+    """A device that a lesson may ask for."""
+    return isinstance(value, str) and DEVICE.fullmatch(value) is not None
+
+
+def is_ids(value: Any) -> bool:
+    """A list of lesson ids."""
+    return is_texts(value) and all(ID.fullmatch(item) for item in value)
+
+
+def is_table(value: Any) -> bool:
+    """A TOML table."""
+    return isinstance(value, dict)
+
+
+def is_limit(value: Any) -> bool:
+    """A number above zero that is finite."""
+    return is_number(value) and 0 < value < float("inf")
+
+
+KEYS = {
+    "title": TEXT,
+    "goal": TEXT,
+    "requires": Key(is_ids, 'a list of ids such as "autograd/graph_and_leaves"'),
+    "minutes": Key(is_count, "a whole number from 1"),
+    "device": Key(is_device, '"any", "cpu", "cuda" or "ranks:N" with N from 2 to 8'),
+    "limits": Key(is_table, "a table", required=False),
+}
+LIMIT_KEYS = {name: Key(is_limit, "a number above zero", required=False) for name in UNITS}
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """What a lesson says about itself, with blanks where it says nothing that fits."""
+
+    title: str = ""
+    goal: str = ""
+    requires: tuple[str, ...] = ()
+    minutes: int = 1
+    device: str = "any"
+    limits: tuple[tuple[str, float], ...] = ()
+
+
+def read_front_matter(text: str, report: Report) -> tuple[FrontMatter, int]:
+    """The front matter, and the index of the line after it."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != FENCE:
+        report.add(1, f"the front matter is missing: begin with TOML between two lines {FENCE}")
+        return FrontMatter(), _first_heading(lines)
+    end = _end(lines)
+    if end is None:
+        report.add(1, f"the front matter is not closed: add a line {FENCE} below its last key")
+        return FrontMatter(), _first_heading(lines)
+    inside = "\n".join(lines[1:end])
+    table = load_toml(inside, 2, "the front matter", report)
+    if table is None:
+        return FrontMatter(), end + 1
+    line_of = key_lines(inside, 2, otherwise=1)
+    values = check_table(table, KEYS, "the front matter", line_of, report)
+    limits = check_table(values.pop("limits", {}), LIMIT_KEYS, "limits", line_of, report)
+    values["requires"] = tuple(values.get("requires", ()))
+    values["limits"] = tuple((name, float(value)) for name, value in limits.items())
+    return FrontMatter(**values), end + 1
+
+
+def requires_line(text: str, required: str) -> int:
+    """The line of a lesson's front matter that names `required`."""
+    lines = text.split("\n")
+    end = _end(lines) or len(lines)
+    quoted = (f'"{required}"', f"'{required}'")
+    places = (n for n, line in enumerate(lines[:end], 1) if any(q in line for q in quoted))
+    return next(places, 1)
+
+
+def _end(lines: list[str]) -> int | None:
+    return next((n for n, line in enumerate(lines) if n and line.rstrip() == FENCE), None)
+
+
+def _first_heading(lines: list[str]) -> int:
+    return next((n for n, line in enumerate(lines) if line.startswith("## ")), len(lines))

@@ -1,0 +1,195 @@
+"""What a check file declares, read from its syntax tree. Nothing in it is run."""
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tensortutor.course.model import JudgeFile, Shortcut, Variant
+from tensortutor.course.problems import Report, decode, listed, nearest
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+DECLARED = re.compile(
+    r"^@(?:[a-z_]+\.)*(?:check|mutant|accepted)\b.*?^(?:async[ \t]+)?(?:def|class)[ \t]+\w+",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFile:
+    """The check file at `path`, which must exist.
+
+    thorough: parse every line. Without it only the declarations are parsed (four times faster),
+    and a syntax error elsewhere in the file goes unseen.
+    """
+    source = decode(path.read_bytes(), report)
+    definitions = _definitions(source, report, thorough)
+    if definitions is None:
+        return JudgeFile(path, source, (), (), ())
+    reader = _Reader(report)
+    for definition in definitions:
+        reader.read(definition)
+    if not reader.checks:
+        report.add(1, 'there is no check: declare one with @check("what it wants")')
+    return JudgeFile(
+        path,
+        source,
+        tuple(reader.checks.values()),
+        tuple(reader.mutants),
+        tuple(reader.accepted),
+        tuple(reader.shortcuts),
+    )
+
+
+def parse_python(source: str, first: int, what: str, report: Report) -> ast.Module | None:
+    """The syntax tree of `source`, whose first line is line `first` of the file, or None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in a string is no concern here
+            return ast.parse(source)
+    except SyntaxError as error:
+        line = min(error.lineno or 1, source.count("\n") + 1)
+        report.add(first + line - 1, f"{what} is not Python: {error.msg}")
+    except (ValueError, RecursionError, MemoryError) as error:
+        report.add(first, f"{what} is not Python: {error}")
+    return None
+
+
+def defined_names(tree: ast.Module) -> tuple[str, ...]:
+    """The names that a module's own statements bind to functions, classes and values."""
+    names = []
+    for node in tree.body:
+        if isinstance(node, DEFINITIONS):
+            names.append(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return tuple(names)
+
+
+def _definitions(source: str, report: Report, thorough: bool) -> list[Definition] | None:
+    """The module's functions and classes, or those of them that declare something."""
+    if not thorough:
+        try:
+            return _headers(source)
+        except (SyntaxError, ValueError):
+            pass  # the whole file says better what is wrong
+    tree = parse_python(source, 1, "the check file", report)
+    if tree is None:
+        return None
+    return [node for node in tree.body if isinstance(node, DEFINITIONS)]
+
+
+def _headers(source: str) -> list[Definition]:
+    """Decorators and names of what the file declares, with empty bodies, in their lines."""
+    kept, counted = "", 0
+    for found in DECLARED.finditer(source):
+        skipped = source.count("\n", counted, found.start())
+        kept += "\n" * (skipped - 1 if counted else skipped) + f"{found[0]}(): pass\n"
+        counted = found.end()
+    return [node for node in ast.parse(kept).body if isinstance(node, DEFINITIONS)]
+
+
+@dataclass
+class _Reader:
+    """Reads definitions in their order, as Python would execute them."""
+
+    report: Report
+    checks: dict[str, str] = field(default_factory=dict)
+    """Names of functions to names of checks."""
+    mutants: list[Variant] = field(default_factory=list)
+    accepted: list[Variant] = field(default_factory=list)
+    shortcuts: list[Shortcut] = field(default_factory=list)
+
+    def read(self, node: Definition) -> None:
+        """Take in what the decorators of `node` declare."""
+        declare = {"check": self._check, "mutant": self._mutant, "accepted": self._accepted}
+        for decorator in node.decorator_list:
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if word not in declare:
+                continue
+            name = _name(decorator)
+            if name is None:
+                self.report.add(
+                    decorator.lineno, f'@{word} needs a name in quotes: @{word}("what it is")'
+                )
+            elif isinstance(decorator, ast.Call):
+                declare[word](name, decorator, node)
+
+    def _check(self, name: str, call: ast.Call, node: Definition) -> None:
+        if name in self.checks.values():
+            self.report.add(call.lineno, f"there are two checks {name!r}: rename one")
+        if node.name in self.checks:
+            self.report.add(
+                call.lineno, f"there are two check functions {node.name}(): rename this one"
+            )
+        self.checks[node.name] = name
+        forbids = _texts(_keyword(call, "forbid"))
+        if forbids is None:
+            self.report.add(
+                call.lineno, 'forbid must be a tuple of names in quotes: forbid=("torch.softmax",)'
+            )
+        elif forbids:
+            self.shortcuts.append(Shortcut(name, forbids, call.lineno))
+
+    def _mutant(self, name: str, call: ast.Call, node: Definition) -> None:
+        caught_by = _keyword(call, "caught_by")
+        variant = self._variant(name, call, node)
+        if not isinstance(caught_by, ast.Name):
+            self.report.add(
+                call.lineno,
+                f"the mutant {name!r} lacks caught_by: the function of the check that must fail",
+            )
+        elif caught_by.id not in self.checks:
+            self.report.add(
+                caught_by.lineno,
+                f"the mutant {name!r} is caught by {caught_by.id}, which is no check above it; "
+                + self._known(caught_by.id),
+            )
+        else:
+            variant = replace(variant, caught_by=self.checks[caught_by.id])
+        self.mutants.append(variant)
+
+    def _accepted(self, name: str, call: ast.Call, node: Definition) -> None:
+        self.accepted.append(self._variant(name, call, node))
+
+    def _variant(self, name: str, call: ast.Call, node: Definition) -> Variant:
+        if any(other.name == name for other in (*self.mutants, *self.accepted)):
+            self.report.add(call.lineno, f"there are two variants {name!r}: rename one")
+        if node.name in self.checks:
+            self.report.add(
+                call.lineno, f"{node.name}() is the name of a check too: rename the check"
+            )
+        return Variant(name, node.name, call.lineno)
+
+    def _known(self, word: str) -> str:
+        if not self.checks:
+            return "the file has no checks"
+        near = nearest(word, list(self.checks))[0]
+        return f"the nearest is {near} (checks: {listed(list(self.checks))})"
+
+
+def _name(decorator: ast.expr) -> str | None:
+    """The string that a decorator is called with, if there is one that is not blank."""
+    if isinstance(decorator, ast.Call) and decorator.args:
+        value = decorator.args[0]
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return value.value if value.value.strip() else None
+    return None
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+
+
+def _texts(node: ast.expr | None) -> tuple[str, ...] | None:
+    """The strings of a tuple, list or set of literals; () for None; None for anything else."""
+    if node is None:
+        return ()
+    if not isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return None
+    values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+    texts = tuple(value for value in values if isinstance(value, str))
+    return texts if len(texts) == len(node.elts) else None

@@ -1,0 +1,177 @@
+"""The author's gate: runs everything that lessons claim, and says what does not hold."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from tensortutor.course.claims import Claim, Trial, trials
+from tensortutor.course.holds import Fault
+from tensortutor.course.model import Course, Lesson
+from tensortutor.course.record import Record, gather
+from tensortutor.protocol.events import Event
+from tensortutor.protocol.jobs import Job, Limits
+
+
+class Run(Protocol):
+    """A run under way."""
+
+    def __iter__(self) -> Iterator[Event]: ...
+
+    def stop(self) -> None:
+        """End it, from any thread."""
+
+
+class Runner(Protocol):
+    """What runs jobs. Several threads use it at once."""
+
+    def start(self, job: Job) -> Run:
+        """Begin a run."""
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A claim that holds. path: relative to the course. seconds: what its runs took.
+
+    Claims that share a run with others before them took no time of their own.
+    """
+
+    lesson: str
+    path: str
+    line: int
+    what: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Broken(Proved):
+    """A claim that does not hold. message: what the run showed."""
+
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: claimed: {self.what}; but {self.message}"
+
+
+@dataclass(frozen=True)
+class Skipped(Proved):
+    """A lesson that could not be proved here. message: why."""
+
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: not proved: {self.message}"
+
+
+Finding = Proved | Broken | Skipped
+
+
+def verify(
+    course: Course,
+    lessons: Iterable[Lesson],
+    runner: Runner,
+    *,
+    seeds: int = 20,
+    jobs: int = 2,
+    device: str = "cpu",
+    limits: Limits | None = None,
+) -> Iterator[Finding]:
+    """Prove what the lessons claim; one finding for each claim, in the lessons' order.
+
+    seeds: how many each right answer must pass with. jobs: how many runs at once. device: the one
+    that the runner uses; lessons for CUDA alone are skipped on others. limits: what a run may use
+    where its lesson asks for no more. The lessons must have been read without problems
+    (`load_course(root, thorough=True)`). Closing the iterator stops what is under way.
+    """
+    plan = list(_plan(lessons, seeds, device, limits or Limits()))
+    bench = _Bench(runner)
+    with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
+        try:
+            under_way = [pool.submit(bench.run, trial) for trial in plan]
+            for trial, work in zip(plan, under_way, strict=True):
+                records, seconds = work.result()
+                yield from _findings(course, trial, records, seconds)
+        finally:
+            bench.close()
+            pool.shutdown(cancel_futures=True)
+
+
+def count(lessons: Iterable[Lesson], *, seeds: int = 20, device: str = "cpu") -> int:
+    """How many findings `verify` will yield."""
+    return sum(len(trial.claims) for trial in _plan(lessons, seeds, device, Limits()))
+
+
+def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) -> Iterator[Trial]:
+    for lesson in lessons:
+        if lesson.device == "cuda" and not device.startswith("cuda"):
+            yield Trial(lesson, (), (Claim(1, "the lesson", _unproved),))
+        else:
+            yield from trials(lesson, seeds, limits)
+
+
+def _unproved(_: Record) -> Fault | None:
+    """A skipped lesson has no runs that could show a fault."""
+    return None
+
+
+class _Bench:
+    """Runs trials and can stop those under way."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._lock = threading.Lock()
+        self._under_way: set[Run] = set()
+        self._closed = False
+
+    def run(self, trial: Trial) -> tuple[list[Record], float]:
+        """The records of the trial's jobs, and the seconds they took."""
+        begun = time.perf_counter()
+        records = [self._one(job) for job in trial.jobs]
+        return records, time.perf_counter() - begun
+
+    def _one(self, job: Job) -> Record:
+        run = self._runner.start(job)
+        with self._lock:
+            self._under_way.add(run)
+            closed = self._closed
+        if closed:
+            run.stop()
+        try:
+            return gather(run)
+        finally:
+            with self._lock:
+                self._under_way.discard(run)
+
+    def close(self) -> None:
+        """Stop what runs, and what is still to come."""
+        with self._lock:
+            self._closed = True
+            under_way = tuple(self._under_way)
+        for run in under_way:
+            run.stop()
+
+
+def _findings(
+    course: Course, trial: Trial, records: Sequence[Record], seconds: float
+) -> Iterator[Finding]:
+    lesson = trial.lesson
+    for claim in trial.claims:
+        file = lesson.judge.path if claim.judge else lesson.path
+        path = file.relative_to(course.root).as_posix()
+        if not records:
+            yield Skipped(lesson.id, path, 1, claim.what, 0.0, "it needs a CUDA device")
+            continue
+        fault = _first_fault(claim, records)
+        if fault is None:
+            yield Proved(lesson.id, path, claim.line, claim.what, seconds)
+        else:
+            line = fault.line or claim.line
+            yield Broken(lesson.id, path, line, claim.what, seconds, fault.message)
+        seconds = 0.0
+
+
+def _first_fault(claim: Claim, records: Sequence[Record]) -> Fault | None:
+    faults = (claim.fault(record) for record in records)
+    return next((fault for fault in faults if fault is not None), None)

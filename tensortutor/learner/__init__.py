@@ -1,0 +1,1 @@
+"""What a learner has: progress, what it opens, and the code they wrote."""

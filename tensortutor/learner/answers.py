@@ -1,0 +1,196 @@
+"""What a learner answers to a question: reading it, judging it, keeping it."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensortutor.course.model import Quiz
+
+
+class NotAnAnswer(ValueError):
+    """What was typed is no answer of the kind asked for. `str` says what to type."""
+
+
+def read(quiz: Quiz, text: str) -> Any:
+    """The value that a typed or a kept answer stands for.
+
+    number: float, also from 2/3. truth: bool. choice: the choice, from its text or its number
+    from 1. order: the lines as a list, from their numbers as shown (2,1,3), one line each, or
+    JSON. text: str. shape: list of ints, from 2, 3 or (2, 3) or torch.Size([2, 3]) or scalar.
+    Raises NotAnAnswer.
+    """
+    return _READERS[quiz.kind](quiz, text.strip())
+
+
+def is_right(quiz: Quiz, value: Any) -> bool:
+    """Whether a value as `read` returns it answers the question."""
+    return _same(quiz, value, quiz.answer)
+
+
+def written(quiz: Quiz, value: Any) -> str:
+    """A value as it is kept: `read` returns it again."""
+    if quiz.kind == "order":
+        return json.dumps(list(value), ensure_ascii=False)
+    return shown(quiz, value)
+
+
+def shown(quiz: Quiz, value: Any) -> str:
+    """A value as it stands in a sentence."""
+    return _SHOWN.get(quiz.kind, str)(value)
+
+
+def explanation(quiz: Quiz, value: Any) -> str:
+    """What to say about an answer, as Markdown: a word on this wrong one, then on the question."""
+    parts = [] if is_right(quiz, value) else [_mistake(quiz, value)]
+    return "\n\n".join(part for part in (*parts, quiz.explain.strip()) if part)
+
+
+def how(quiz: Quiz) -> str:
+    """What to type for a question of this kind, as a sentence."""
+    return _HOW[quiz.kind]
+
+
+def _mistake(quiz: Quiz, value: Any) -> str:
+    for text, why in quiz.wrong:
+        try:
+            if _same(quiz, value, read(quiz, text)):
+                return why.strip()
+        except NotAnAnswer:
+            continue  # an author's key that is no answer explains none
+    return ""
+
+
+def _same(quiz: Quiz, value: Any, wanted: Any) -> bool:
+    return _SAME.get(quiz.kind, _equal)(quiz, value, wanted)
+
+
+def _equal(quiz: Quiz, value: Any, wanted: Any) -> bool:
+    del quiz
+    return bool(value == wanted)
+
+
+def _same_number(quiz: Quiz, value: float, wanted: float) -> bool:
+    if math.isnan(wanted) or math.isnan(value):
+        return math.isnan(wanted) and math.isnan(value)
+    return math.isclose(value, wanted, rel_tol=quiz.tolerance, abs_tol=quiz.tolerance)
+
+
+def _same_text(quiz: Quiz, value: str, wanted: str) -> bool:
+    del quiz
+    return _squeezed(value) == _squeezed(wanted)
+
+
+def _same_items(quiz: Quiz, value: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    del quiz
+    return list(value) == list(wanted)
+
+
+def _squeezed(text: str) -> str:
+    """Text without what nobody means by it: quotes around it, runs of spaces."""
+    text = " ".join(text.split())
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"`":
+        text = text[1:-1]
+    return text
+
+
+def _number(quiz: Quiz, text: str) -> float:
+    plain = text.replace("_", "").replace("\u2212", "-")
+    fraction = re.fullmatch(r"([^/]+)/([^/]+)", plain)
+    try:
+        return float(fraction[1]) / float(fraction[2]) if fraction else float(plain)
+    except (ValueError, ZeroDivisionError):
+        raise NotAnAnswer(how(quiz)) from None
+
+
+def _truth(quiz: Quiz, text: str) -> bool:
+    words = {"true": True, "t": True, "yes": True, "false": False, "f": False, "no": False}
+    if text.lower() not in words:
+        raise NotAnAnswer(how(quiz))
+    return words[text.lower()]
+
+
+def _choice(quiz: Quiz, text: str) -> str:
+    if text in quiz.choices:
+        return text
+    for choice in quiz.choices:
+        if _squeezed(text).casefold() == _squeezed(choice).casefold():
+            return choice
+    if text.isdecimal() and 1 <= int(text) <= len(quiz.choices):
+        return quiz.choices[int(text) - 1]
+    raise NotAnAnswer(how(quiz))
+
+
+def _order(quiz: Quiz, text: str) -> list[str]:
+    for lines in (_from_json(text), text.splitlines()):
+        if sorted(lines) == sorted(quiz.choices):
+            return lines
+    numbers = re.split(r"[,\s]+", text)
+    if sorted(numbers) != sorted(str(n + 1) for n in range(len(quiz.choices))):
+        raise NotAnAnswer(how(quiz))
+    return [quiz.choices[int(number) - 1] for number in numbers]
+
+
+def _from_json(text: str) -> list[str]:
+    try:
+        lines = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [str(line) for line in lines] if isinstance(lines, list) else []
+
+
+def _text(quiz: Quiz, text: str) -> str:
+    if not text:
+        raise NotAnAnswer(how(quiz))
+    return text
+
+
+def _shape(quiz: Quiz, text: str) -> list[int]:
+    if text.lower() == "scalar":
+        return []
+    inside = re.sub(r"^torch\.Size\((.*)\)$", r"\1", text).strip("()[] ")
+    parts = [part for part in re.split(r"[,\sx×]+", inside) if part]
+    if not text or not all(re.fullmatch(r"[0-9]+", part) for part in parts):
+        raise NotAnAnswer(how(quiz))
+    return [int(part) for part in parts]
+
+
+def _shown_number(value: float) -> str:
+    return f"{float(value):.10g}"
+
+
+def _shown_shape(value: Sequence[int]) -> str:
+    return "(" + ", ".join(map(str, value)) + ("," if len(value) == 1 else "") + ")"
+
+
+_READERS: dict[str, Callable[[Quiz, str], Any]] = {
+    "number": _number,
+    "truth": _truth,
+    "choice": _choice,
+    "order": _order,
+    "text": _text,
+    "shape": _shape,
+}
+
+_SAME: dict[str, Callable[[Quiz, Any, Any], bool]] = {
+    "number": _same_number,
+    "text": _same_text,
+    "order": _same_items,
+    "shape": _same_items,
+}
+
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "number": _shown_number,
+    "shape": _shown_shape,
+    "order": "\n".join,
+}
+
+_HOW = {
+    "number": "Type a number, such as 12, -0.5, 1e-3 or 2/3.",
+    "truth": "Type true or false.",
+    "choice": "Type the number of a choice.",
+    "order": "Type the numbers of the lines in the right order, such as 2,1,3.",
+    "text": "Type a word or a short text.",
+    "shape": "Type the sizes, such as 2,3,4; for a scalar, the word scalar.",
+}

@@ -1,0 +1,327 @@
+"""What the learner has passed, answered and seen, in one SQLite file.
+
+Each method is one short transaction on a connection of its own, so that threads and several
+sessions at once need not know of each other. The journal is the default one: homes on GPU
+servers are often NFS, where a write-ahead log breaks.
+"""
+
+import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from tensortutor.learner.errors import StorageError, reason
+from tensortutor.learner.paths import Paths
+
+VERSION = 1
+BUSY_S = 10.0
+
+SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS lesson (
+    id TEXT PRIMARY KEY,
+    passed_at TEXT,
+    step INTEGER NOT NULL DEFAULT 0,
+    hints INTEGER NOT NULL DEFAULT 0,
+    seconds REAL NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS step (
+    lesson TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    PRIMARY KEY (lesson, step)
+);
+CREATE TABLE IF NOT EXISTS attempt (
+    id INTEGER PRIMARY KEY,
+    lesson TEXT NOT NULL,
+    at TEXT NOT NULL,
+    passed INTEGER NOT NULL,
+    checks_passed INTEGER NOT NULL,
+    checks_total INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS answer (
+    id INTEGER PRIMARY KEY,
+    lesson TEXT NOT NULL,
+    at TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    quiz INTEGER NOT NULL,
+    answer TEXT NOT NULL,
+    correct INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS place (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    lesson TEXT NOT NULL,
+    step INTEGER NOT NULL
+);
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+
+
+class Progress:
+    """The learner's record. Every method may raise StorageError.
+
+    Steps and quizzes count from 0. notices: sentences that the learner should see.
+    """
+
+    def __init__(self, path: Path, notices: tuple[str, ...] = ()) -> None:
+        self._path = path
+        self.notices = notices
+
+    @classmethod
+    def open(cls, paths: Paths) -> "Progress":
+        """The record under `paths`, made if there is none.
+
+        A file that is broken is set aside under a new name, with a notice. Raises StorageError if
+        the file was written by a newer version, or if nothing can be opened.
+        """
+        path = paths.progress
+        notices: tuple[str, ...] = ()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Two sessions that start at once must not set each other's new file aside.
+            with _alone(path.with_name("progress.lock")):
+                if not _sound(path):
+                    notices = (_set_aside(path),)
+                _create(path)
+        except (OSError, sqlite3.Error) as error:
+            raise StorageError(
+                f"The progress in {path} cannot be opened: {reason(error)}."
+            ) from None
+        return cls(path, notices)
+
+    def passed(self) -> frozenset[str]:
+        """The ids of the lessons that were passed."""
+        rows = self._read("SELECT id FROM lesson WHERE passed_at IS NOT NULL")
+        return frozenset(id for (id,) in rows)
+
+    def mark_passed(self, lesson_id: str) -> None:
+        """A lesson's checks all passed. The first time counts."""
+        self._change(lesson_id, "passed_at = coalesce(passed_at, ?)", _now())
+
+    def record_attempt(
+        self, lesson_id: str, passed: bool, checks_passed: int, checks_total: int
+    ) -> None:
+        """The checks were put to the learner's code."""
+        self._write(
+            "INSERT INTO attempt (lesson, at, passed, checks_passed, checks_total) "
+            "VALUES (?, ?, ?, ?, ?)",
+            (lesson_id, _now(), passed, checks_passed, checks_total),
+        )
+
+    def attempts(self, lesson_id: str) -> int:
+        """How often the checks were put to the learner's code."""
+        ((count,),) = self._read("SELECT count(*) FROM attempt WHERE lesson = ?", lesson_id)
+        return int(count)
+
+    def record_answer(
+        self, lesson_id: str, step: int, quiz: int, answer: str, correct: bool
+    ) -> None:
+        """The learner answered a question. Earlier answers stay in the file."""
+        self._write(
+            "INSERT INTO answer (lesson, at, step, quiz, answer, correct) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (lesson_id, _now(), step, quiz, answer, correct),
+        )
+
+    def answers(self, lesson_id: str) -> dict[tuple[int, int], tuple[str, bool]]:
+        """The latest answer to each question: (step, quiz) -> (answer, correct)."""
+        rows = self._read(
+            "SELECT step, quiz, answer, correct FROM answer WHERE lesson = ? ORDER BY id",
+            lesson_id,
+        )
+        return {(step, quiz): (answer, bool(correct)) for step, quiz, answer, correct in rows}
+
+    def place(self) -> tuple[str, int] | None:
+        """The lesson and step where the learner was last."""
+        rows = self._read("SELECT lesson, step FROM place")
+        return (str(rows[0][0]), int(rows[0][1])) if rows else None
+
+    def set_place(self, lesson_id: str, step: int) -> None:
+        """The learner is at this step now."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO lesson (id) VALUES (?)", (lesson_id,))
+            connection.execute("UPDATE lesson SET step = ? WHERE id = ?", (step, lesson_id))
+            connection.execute("INSERT OR REPLACE INTO place VALUES (1, ?, ?)", (lesson_id, step))
+
+    def step_of(self, lesson_id: str) -> int:
+        """The step where the learner was last in this lesson, 0 at first."""
+        return int(self._value(lesson_id, "step"))
+
+    def steps_done(self, lesson_id: str) -> frozenset[int]:
+        """The steps that the learner has worked through."""
+        rows = self._read("SELECT step FROM step WHERE lesson = ?", lesson_id)
+        return frozenset(step for (step,) in rows)
+
+    def mark_step(self, lesson_id: str, step: int) -> None:
+        """The learner has worked through a step."""
+        self._write("INSERT OR IGNORE INTO step (lesson, step) VALUES (?, ?)", (lesson_id, step))
+
+    def hints_shown(self, lesson_id: str) -> int:
+        """How many hints the learner has seen."""
+        return int(self._value(lesson_id, "hints"))
+
+    def show_hint(self, lesson_id: str) -> int:
+        """One more hint is shown; how many that makes."""
+        return int(self._change(lesson_id, "hints = hints + ?", 1, "hints"))
+
+    def add_time(self, lesson_id: str, seconds: float) -> None:
+        """The learner spent this much more time on a lesson."""
+        self._change(lesson_id, "seconds = seconds + ?", seconds)
+
+    def time_spent(self, lesson_id: str) -> float:
+        """Seconds spent on a lesson."""
+        return float(self._value(lesson_id, "seconds"))
+
+    def reset(self, lesson_id: str) -> None:
+        """Forget everything about a lesson, that it was passed too. See `backup`."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM lesson WHERE id = ?", (lesson_id,))
+            for table in ("step", "attempt", "answer", "place"):
+                connection.execute(f"DELETE FROM {table} WHERE lesson = ?", (lesson_id,))
+
+    def backup(self, target: Path) -> None:
+        """Write a copy of the whole record to a file that does not exist yet."""
+        try:
+            with (
+                closing(_connect(self._path)) as source,
+                closing(_connect(target, create=True)) as copy,
+            ):
+                source.backup(copy)
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"{self._path} could not be copied to {target}: {reason(error)}."
+            ) from None
+
+    def _read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        try:
+            with closing(_connect(self._path)) as connection:
+                return connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"The progress in {self._path} cannot be read: {reason(error)}."
+            ) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(_connect(self._path)) as connection, _immediate(connection):
+                yield connection
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"Your progress was not saved in {self._path}: {reason(error)}. "
+                "What was saved before is still there."
+            ) from None
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        with self._transaction() as connection:
+            connection.execute(statement, values)
+
+    def _value(self, lesson_id: str, column: str) -> Any:
+        rows = self._read(f"SELECT {column} FROM lesson WHERE id = ?", lesson_id)
+        return rows[0][0] if rows else 0
+
+    def _change(self, lesson_id: str, change: str, value: Any, column: str = "id") -> Any:
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO lesson (id) VALUES (?)", (lesson_id,))
+            connection.execute(f"UPDATE lesson SET {change} WHERE id = ?", (value, lesson_id))
+            row = connection.execute(f"SELECT {column} FROM lesson WHERE id = ?", (lesson_id,))
+            return row.fetchone()[0]
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _connect(path: Path, create: bool = False) -> sqlite3.Connection:
+    """A connection that leaves transactions to us. A file that vanished is not made anew."""
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
+
+
+@contextmanager
+def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
+    # IMMEDIATE takes the lock at once: two readers that both want to write would deadlock.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):  # a full disk has rolled back already
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with open(lock, "ab") as file:
+        # Some network file systems have no locks: then starting at once is a small risk.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _sound(path: Path) -> bool:
+    """Whether the file can serve: it is absent, empty, or a whole record of this version.
+
+    Raises StorageError for a newer version.
+    """
+    if not path.exists():
+        return True
+    try:
+        with closing(_connect(path)) as connection:
+            ((version,),) = connection.execute("PRAGMA user_version")
+            if version > VERSION:
+                raise StorageError(
+                    f"The progress in {path} was written by a newer tensortutor (version "
+                    f"{version}, this one knows {VERSION}). Update tensortutor, or set "
+                    "TENSORTUTOR_HOME to another folder. The file was left as it is."
+                )
+            whole = connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+            layout = _layout(connection)
+    except sqlite3.OperationalError:
+        raise  # locked, unreadable, full: nothing that says the file is broken
+    except sqlite3.DatabaseError:
+        return False
+    if version == 0 and not layout:
+        return True
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
+        model.executescript(SCHEMA)
+        return whole and layout == _layout(model)
+
+
+def _layout(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    """The (table, column) pairs of a database."""
+    return frozenset(
+        connection.execute(
+            "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c "
+            "WHERE m.type = 'table'"
+        )
+    )
+
+
+def _set_aside(path: Path) -> str:
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    aside = path.with_name(f"{path.name}.broken-{stamp}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.broken-{stamp}-{number}")
+    path.rename(aside)
+    # A journal belongs to the file it was written for: beside a new one it would spoil it.
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists():
+        journal.rename(aside.with_name(f"{aside.name}-journal"))
+    return (
+        f"The progress file was broken and is now {aside}. A new one was begun; "
+        "your code is untouched."
+    )
+
+
+def _create(path: Path) -> None:
+    with closing(_connect(path, create=True)) as connection:
+        ((version,),) = connection.execute("PRAGMA user_version")
+        if version < VERSION:
+            connection.executescript(SCHEMA)

@@ -1,0 +1,163 @@
+"""The learner's code: every pane that can be edited is a real file."""
+
+import os
+import secrets
+import shutil
+import stat
+from datetime import datetime
+from pathlib import Path
+
+from tensortutor.course.model import JUDGED, Lesson, Pane
+from tensortutor.learner.errors import StorageError, reason
+from tensortutor.learner.paths import Paths
+
+
+def file_name(lesson: Lesson, step: int) -> str:
+    """What a step's code is called: `<slug>.py` if it is judged, else `<slug>_<step from 1>.py`.
+
+    step counts from 0, as everywhere in the code.
+    """
+    pane = _pane(lesson, step)
+    return f"{lesson.slug}.py" if pane.kind in JUDGED else f"{lesson.slug}_{step + 1}.py"
+
+
+class Workspace:
+    """The files under `paths.work`: `<chapter>/<lesson>/<file>`."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+
+    def folder(self, lesson: Lesson) -> Path:
+        """Where a lesson's files lie."""
+        return self._paths.work / lesson.chapter / lesson.slug
+
+    def path(self, lesson: Lesson, step: int) -> Path:
+        """Where a step's code lies, or would lie. Raises ValueError for a step without code."""
+        return self.folder(lesson) / file_name(lesson, step)
+
+    def load(self, lesson: Lesson, step: int) -> str:
+        """What the learner wrote, else the code that the step begins with.
+
+        Raises StorageError if there is a file that cannot be read as text.
+        """
+        path = self.path(lesson, step)
+        try:
+            return path.read_bytes().decode("utf-8-sig")
+        except FileNotFoundError:
+            return _pane(lesson, step).source
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read: {reason(error)}.") from None
+        except UnicodeDecodeError as error:
+            raise StorageError(
+                f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8, or put it "
+                f"aside with: tensortutor reset {lesson.id}"
+            ) from None
+
+    def save(self, lesson: Lesson, step: int, text: str) -> None:
+        """Keep what the learner wrote. After a crash the file is the old or the new, never a mix.
+
+        Raises StorageError if it cannot be kept; the file is then as it was.
+        """
+        write_atomic(self.path(lesson, step), text)
+
+    def start(self, lesson: Lesson, step: int) -> Path:
+        """The step's file, made from the code that the step begins with if there is none yet.
+
+        Raises StorageError if it cannot be made.
+        """
+        path = self.path(lesson, step)
+        if not path.exists():
+            self.save(lesson, step, _pane(lesson, step).source)
+        return path
+
+    def edited(self, lesson: Lesson, step: int) -> bool:
+        """Whether the learner has changed the step's code."""
+        return self.load(lesson, step) != _pane(lesson, step).source
+
+    def reset(
+        self, lesson: Lesson, step: int | None = None, *, keep: Path | None = None
+    ) -> Path | None:
+        """Put the files of a lesson, or of one step, aside.
+
+        Returns the folder under `paths.backups` where they are now (`keep`, if given), or None if
+        there were none. Raises StorageError if they cannot be moved.
+        """
+        folder = self.folder(lesson)
+        found = [folder] if step is None else [self.path(lesson, step)]
+        found = [path for path in found if path.exists()]
+        if not found:
+            return None
+        try:
+            backup = keep or self.new_backup()
+            for path in found:
+                target = backup / path.relative_to(self._paths.work)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(path, target)
+        except OSError as error:
+            raise StorageError(
+                f"{folder} could not be put aside, so nothing was reset: {reason(error)}."
+            ) from None
+        return backup
+
+    def new_backup(self) -> Path:
+        """A fresh folder under `paths.backups`, named by the time. Raises StorageError."""
+        name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        try:
+            self._paths.backups.mkdir(parents=True, exist_ok=True)
+            for number in range(1000):
+                folder = self._paths.backups / (f"{name}_{number}" if number else name)
+                try:
+                    folder.mkdir()
+                except FileExistsError:
+                    continue
+                return folder
+        except OSError as error:
+            raise StorageError(
+                f"No backup can be made in {self._paths.backups}: {reason(error)}."
+            ) from None
+        raise StorageError(f"No backup can be made in {self._paths.backups}: it is too full.")
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Replace a file's text in one move, keeping its mode and following a link.
+
+    Raises StorageError with the old file untouched.
+    """
+    # A learner may have linked the file into a repository of their own: the link stays.
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _write_whole(temporary, text.encode("utf-8", "replace"), _mode(target))
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(
+            f"{path} was not saved: {reason(error)}. The file is as it was before."
+        ) from None
+
+
+def _write_whole(path: Path, data: bytes, mode: int | None) -> None:
+    with open(path, "xb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _pane(lesson: Lesson, step: int) -> Pane:
+    pane = lesson.steps[step].pane
+    if pane is None:
+        raise ValueError(f"step {step + 1} of {lesson.id} has no code")
+    return pane

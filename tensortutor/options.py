@@ -1,0 +1,21 @@
+"""What the command line tells the app. Importing this costs nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class AppOptions:
+    """How the app was started.
+
+    course: a course's folder, or None for the built-in one. device: "auto", "cpu", "cuda",
+    "cuda:N" or "mps". sandbox: "auto", "full", "landlock" or "limits". python: the interpreter
+    that runs the learner's code, or None for this one. lesson: where to begin, or None for where
+    the learner was.
+    """
+
+    course: Path | None = None
+    device: str = "auto"
+    sandbox: str = "auto"
+    python: str | None = None
+    lesson: str | None = None

@@ -1,0 +1,172 @@
+"""Text for a terminal, a pipe or a screen reader: what the command line prints, and how."""
+
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from tensortutor.protocol.events import Finished, Output, Verdict
+
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+ASCII = str.maketrans(
+    {
+        "✓": "+", "✗": "x", "○": "o", "●": "*", "•": "*", "·": "-", "–": "-", "—": "-", "…": "...",
+        "‘": "'", "’": "'", "“": '"', "”": '"', "→": "->", "←": "<-", "×": "x", "−": "-", "≤": "<=",
+        "≥": ">=", "≈": "~", "≠": "!=", "─": "-", "━": "-", "▌": "|", "│": "|",
+    }
+)  # fmt: skip
+COLOUR = "\x1b\\[[0-9;:]*m"
+CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+COLOURS, CONTROLS = re.compile(COLOUR), re.compile(CONTROL)
+BUT_COLOURS = re.compile(f"(?!{COLOUR}){CONTROL}")
+PARTS = ("called", "got", "expected", "where", "cause", "hint")
+SENTENCES = ("cause", "hint")
+WIDEST = 88
+
+
+def neutral(text: str) -> str:
+    """Text that does nothing to a terminal but move to the next line, tab or line start.
+
+    Colours are dropped, any other control character is made visible, bytes that are not UTF-8
+    become a replacement sign.
+    """
+    return CONTROLS.sub(_visible, COLOURS.sub("", text))
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20 or code == 0x7F:
+        return "^" + chr(code ^ 0x40)
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"<U+{code:04X}>"
+
+
+class Printer:
+    """The two streams of the command line, each in its own encoding.
+
+    unicode: stdout can hold any character; if not, signs have an ASCII form. colour: stdout is a
+    terminal that shows colours. width: columns for prose.
+    """
+
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        # A stream that was closed before the start is None.
+        self._out = out or sys.stdout or io.StringIO()
+        self._err = err or sys.stderr or io.StringIO()
+        for stream in (self._out, self._err):
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="replace")
+        self._passing = False
+        self.unicode = _is_unicode(self._out)
+        self.terminal = self._out.isatty()
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+        self.colour = self.terminal and not plain
+        columns = shutil.get_terminal_size().columns if self.terminal else WIDEST
+        self.width = max(40, min(columns, WIDEST))
+
+    def line(self, text: str = "") -> None:
+        """A line on stdout. It may have our colours; other controls are made visible."""
+        self._clear()
+        text = BUT_COLOURS.sub(_visible, text) if self.colour else neutral(text)
+        print(text if self.unicode else text.translate(ASCII), file=self._out, flush=True)
+
+    def note(self, sentence: str) -> None:
+        """A sentence from tensortutor itself, on stderr."""
+        self.error_line(f"tensortutor: {sentence}")
+
+    def error_line(self, text: str) -> None:
+        """A line on stderr."""
+        self._clear()
+        self._out.flush()
+        text = neutral(text)
+        shown = text if _is_unicode(self._err) else text.translate(ASCII)
+        print(shown, file=self._err, flush=True)
+
+    def transient(self, text: str) -> None:
+        """Where a long work stands: one line on stderr that whatever comes next replaces."""
+        if self._err.isatty():
+            self._clear()
+            print(neutral(text)[: self.width - 1], end="", file=self._err, flush=True)
+            self._passing = True
+
+    def _clear(self) -> None:
+        if self._passing:
+            print("\r\x1b[K", end="", file=self._err, flush=True)
+            self._passing = False
+
+    def json(self, data: dict[str, Any]) -> None:
+        """One JSON object on a line of stdout."""
+        self._clear()
+        print(json.dumps(data), file=self._out, flush=True)
+
+    def paint(self, text: str, *styles: str) -> str:
+        """The text with colours, where they show."""
+        if not self.colour or not text:
+            return text
+        codes = ";".join(STYLES[style] for style in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def output(self, event: Output, *, aside: bool = False) -> None:
+        """What a program wrote, byte for byte; made harmless on a terminal.
+
+        aside: its stdout goes to stderr too, because our own stdout says something else.
+        """
+        stream = self._err if aside or event.stream == "stderr" else self._out
+        self._out.flush()
+        binary = getattr(stream, "buffer", None)
+        if binary is None or stream.isatty():
+            stream.write(neutral(event.text))
+        else:
+            binary.write(event.text.encode("utf-8", "surrogateescape"))
+        stream.flush()
+
+
+def _is_unicode(stream: TextIO) -> bool:
+    if os.environ.get("TENSORTUTOR_ASCII", "0") not in ("", "0"):
+        return False
+    return (getattr(stream, "encoding", "") or "utf-8").lower().replace("-", "") == "utf8"
+
+
+def verdict_lines(verdict: Verdict, replay: str, printer: Printer) -> Iterator[str]:
+    """One line for a check that passed; for one that failed, what there is to know.
+
+    replay: the command that repeats the check with the same inputs.
+    """
+    name = neutral(verdict.check)
+    width = printer.width
+    if verdict.passed:
+        yield f"{printer.paint('✓ passed', 'green')}  {name}"
+        return
+    yield f"{printer.paint('✗ failed', 'red')}  {printer.paint(name, 'bold')}"
+    if verdict.message:
+        yield from indented("", verdict.message, width)
+    for part in PARTS:
+        text = getattr(verdict, part)
+        if text:
+            yield from indented(part, text, width if part in SENTENCES else 0)
+    yield from indented("seed", f"{verdict.seed}, to replay: {replay} --seed {verdict.seed}")
+
+
+def indented(label: str, text: str, width: int = 0) -> Iterator[str]:
+    """A labelled text under a check; further lines begin where the first one does.
+
+    width: columns to wrap at, or 0 to leave the lines as they are.
+    """
+    indent = f"    {label:<10}" if label else "    "
+    for line in neutral(text).rstrip().splitlines() or [""]:
+        parts = textwrap.wrap(line, width - len(indent)) if width else [line]
+        for part in parts or [""]:
+            yield f"{indent}{part}".rstrip()
+            indent = " " * len(indent)
+
+
+def ending(finished: Finished) -> Iterator[str]:
+    """What there is to say about how a program ended, beyond its own words."""
+    if finished.outcome not in ("done", "raised", "exited"):
+        yield finished.sentence
+    if finished.dropped:
+        yield f"{finished.dropped:,} characters of output beyond the limit were left out."

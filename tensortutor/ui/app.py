@@ -1,0 +1,244 @@
+"""The app: opens screens, and holds what they share."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingsMap, BindingType
+from textual.command import Provider
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from tensortutor.course.model import Course, Lesson
+from tensortutor.learner.progress import Progress
+from tensortutor.learner.unlock import missing
+from tensortutor.learner.workspace import Workspace
+from tensortutor.options import AppOptions
+from tensortutor.ui import describe, glyphs, keys, theme
+from tensortutor.ui.ports import Runner
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.screens.home import HomeScreen
+
+POLL_S = 0.5
+"""How often the runner is asked how it is."""
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def _lesson_commands() -> type[Provider]:
+    from tensortutor.ui.commands import LessonCommands
+
+    return LessonCommands
+
+
+class TutorApp(App[int]):
+    """The tutor. What it works with is given to it, so that tests can give something else."""
+
+    TITLE = "tensortutor"
+    CSS_PATH = "styles/app.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [*keys.APP]
+    COMMANDS = App.COMMANDS | {_lesson_commands}
+    NOTIFICATION_TIMEOUT = 8
+    device_word = reactive("")
+
+    def __init__(
+        self,
+        course: Course,
+        progress: Progress,
+        workspace: Workspace,
+        runner: Runner,
+        *,
+        lesson: Lesson | None = None,
+        notices: Iterable[str] = (),
+    ) -> None:
+        super().__init__()
+        self.course = course
+        self.progress = progress
+        self.workspace = workspace
+        self.runner = runner
+        self._first = lesson
+        self._notices = tuple(notices)
+        self._said_failure = False
+        self.animation_level = "none"
+        self.register_theme(theme.TUTOR)
+        self.theme = theme.NAME
+        self.set_class(glyphs.current().ascii, "-ascii")
+
+    def get_default_screen(self) -> Screen[None]:
+        """The list of lessons."""
+        return HomeScreen()
+
+    def on_mount(self) -> None:
+        """Show what is to be said at the start; load PyTorch once there is something to see."""
+        for notice in (*self._notices, *self.progress.notices):
+            self.tell(notice)
+        self._catch_signals()
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        self.runner.warm()
+        self.set_interval(POLL_S, self._poll)
+        if self._first is not None:
+            self.open_lesson(self._first)
+
+    def _poll(self) -> None:
+        status = self.runner.status
+        self.device_word = describe.status(status)
+        if status.state == "failed" and not self._said_failure:
+            self.tell(status.why)
+        self._said_failure = status.state == "failed"
+
+    # Screens
+
+    def open_lesson(self, lesson: Lesson) -> None:
+        """Show a lesson; ask first if it is locked."""
+        if not missing(lesson, self._passed()) or lesson.id in self._passed():
+            self._show_lesson(lesson)
+            return
+        from tensortutor.ui.screens.dialogs import Confirm
+
+        question = Confirm(
+            describe.short_name(self.course, lesson),
+            f"This lesson is locked. {self.opens(lesson).capitalize()}. You may open it now, "
+            "but it builds on them.",
+            "Open it anyway",
+        )
+        self.push_screen(question, lambda yes: self._show_lesson(lesson) if yes else None)
+
+    def _show_lesson(self, lesson: Lesson) -> None:
+        from tensortutor.ui.screens.lesson import LessonScreen
+
+        if isinstance(self.screen, LessonScreen):
+            self.switch_screen(LessonScreen(lesson))
+        else:
+            self.push_screen(LessonScreen(lesson))
+
+    def go_home(self) -> None:
+        """Back to the list of lessons."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+
+    def opens(self, lesson: Lesson) -> str:
+        """What opens a locked lesson, as a sentence without its full stop."""
+        wanted = describe.names(self.course, missing(lesson, self._passed()))
+        return f"it opens after {wanted}"
+
+    def _passed(self) -> frozenset[str]:
+        return self.progress.passed()
+
+    def follow_link(self, lesson: Lesson, target: str) -> None:
+        """Open the lesson that a link names; copy any other address."""
+        name = PurePosixPath(target.partition("#")[0])
+        folder = lesson.path.parent
+        for other in self.course.lessons:
+            if name.suffix == ".md" and other.path.resolve() == (folder / name).resolve():
+                self.open_lesson(other)
+                return
+        self.copy_to_clipboard(target)
+        self.tell(f"Copied: {target}")
+
+    # Words
+
+    def tell(self, sentence: str) -> None:
+        """Show a sentence for a while."""
+        self.notify(sentence, markup=False)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """A key as it is written on keyboards: F5, ^P, Space, R."""
+        if binding.key == "enter":
+            return "Enter"
+        shown = super().get_key_display(binding)
+        if shown.startswith("^"):
+            return shown.upper()
+        return shown if len(shown) == 1 else shown.title()
+
+    def key_name(self, screen: Screen[None], name: str) -> str:
+        """How the key of a binding is written, as remapped."""
+        own = [b for b in getattr(screen, "BINDINGS", []) if isinstance(b, Binding)]
+        bound = BindingsMap(own)
+        bound.apply_keymap(dict(self._keymap))
+        return next((self.get_key_display(b) for _, b in bound if b.id == name), name)
+
+    def action_help(self) -> None:
+        """Show the keys of this screen."""
+        from tensortutor.ui.screens.help import help_page
+
+        if isinstance(self.screen, TutorScreen):
+            self.push_screen(help_page(self.screen, self._keymap))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """What the palette offers: this screen's actions, then the app's."""
+        for binding in getattr(screen, "BINDINGS", []) if isinstance(screen, TutorScreen) else []:
+            action = binding.action
+            if not action.startswith("app."):
+                yield SystemCommand(
+                    binding.description,
+                    self.get_key_display(binding.with_key(binding.key.split(",")[0])),
+                    lambda action=action: self.run_action(action, screen),
+                )
+        yield SystemCommand("Help", "All keys of this screen", self.action_help)
+        yield SystemCommand("Theme", "Other colours", self.action_change_theme)
+        yield SystemCommand("Quit", "Everything is kept", self.action_quit)
+
+    # The end
+
+    async def action_quit(self) -> None:
+        """Keep everything and end; ask if the code cannot be kept."""
+        if self.keep():
+            self.exit(0)
+            return
+        from tensortutor.ui.screens.dialogs import Confirm
+
+        question = Confirm(
+            "Not saved",
+            "Your code could not be saved. If you quit now, the last changes are lost.",
+            "Quit and lose them",
+            "Stay",
+        )
+        self.push_screen(question, lambda yes: self.exit(0) if yes else None)
+
+    def keep(self) -> bool:
+        """Save what the open lesson holds. Returns whether that worked."""
+        screens = [screen for screen in self.screen_stack if isinstance(screen, TutorScreen)]
+        return all(screen.leave() for screen in screens)
+
+    def _catch_signals(self) -> None:
+        """A closed connection or a polite kill loses nothing."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._ended_by, number)
+
+    def _ended_by(self, number: signal.Signals) -> None:
+        self.keep()
+        self.exit(128 + number, return_code=128 + number)
+
+
+def run_app(options: AppOptions) -> int:
+    """Open the app and return its exit status.
+
+    Raises CourseError, UnknownLesson or StorageError, whose texts are sentences for the learner.
+    """
+    from tensortutor.course.catalog import find_course, find_lesson, load_course
+    from tensortutor.learner.paths import Paths
+    from tensortutor.runner import Runner as RealRunner
+    from tensortutor.runner import Settings
+
+    course = load_course(find_course(options.course))
+    lesson = find_lesson(course, options.lesson) if options.lesson else None
+    paths = Paths.find()
+    settings = Settings(paths.scratch, options.device, options.sandbox, options.python)
+    with RealRunner(settings) as runner:
+        app = TutorApp(
+            course,
+            Progress.open(paths),
+            Workspace(paths),
+            runner,
+            lesson=lesson,
+            notices=paths.notices,
+        )
+        result = app.run()
+    sys.stdout.flush()
+    return app.return_code or result or 0

@@ -1,0 +1,97 @@
+"""Short words for states, times and devices."""
+
+from collections.abc import Iterable
+
+from tensortutor.course.model import Chapter, Course, Lesson
+from tensortutor.ui import glyphs
+from tensortutor.ui.ports import Device, Status
+
+GIB = 1 << 30
+STATE_WORDS = {"done": "done", "open": "open", "locked": "locked"}
+DEVICE_WORDS = {
+    "any": "any device",
+    "cpu": "CPU",
+    "cuda": "a CUDA GPU",
+}
+
+
+def number_of(course: Course, lesson: Lesson) -> tuple[Chapter, int]:
+    """A lesson's chapter, and its number within it from 1."""
+    chapter = next(c for c in course.chapters if lesson in c.lessons)
+    return chapter, chapter.lessons.index(lesson) + 1
+
+
+def short_name(course: Course, lesson: Lesson) -> str:
+    """A lesson as people refer to it: "3.4 Gradients accumulate"."""
+    chapter, number = number_of(course, lesson)
+    return f"{chapter.number}.{number} {lesson.title}"
+
+
+def lesson_by_id(course: Course, lesson_id: str) -> Lesson | None:
+    """The lesson of an id, if the course has it."""
+    return next((lesson for lesson in course.lessons if lesson.id == lesson_id), None)
+
+
+def names(course: Course, ids: Iterable[str]) -> str:
+    """Lessons by name, as the middle of a sentence: "1.2 Shapes and 2.1 Views"."""
+    lessons = [(lesson_by_id(course, id), id) for id in ids]
+    return joined([short_name(course, one) if one else id for one, id in lessons])
+
+
+def joined(words: list[str]) -> str:
+    """Words as a list in a sentence."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def minutes(count: int) -> str:
+    """A span of time in hours and minutes."""
+    hours, rest = divmod(count, 60)
+    if not hours:
+        return f"{rest} min"
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def milliseconds(ms: float) -> str:
+    """How long something took, to about two digits."""
+    if ms < 10:
+        return f"{ms:.1f} ms"
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def needs(lesson: Lesson) -> str:
+    """The device that a lesson asks for."""
+    if lesson.device.startswith("ranks:"):
+        return f"{lesson.device.partition(':')[2]} processes"
+    return DEVICE_WORDS.get(lesson.device, lesson.device)
+
+
+def device(one: Device) -> str:
+    """A device, and its memory if it has its own."""
+    if one.name == "cpu":
+        return "cpu"
+    parts = [one.name, one.label]
+    if one.total_bytes:
+        used = one.total_bytes - one.free_bytes
+        parts.append(f"{used / GIB:.0f}/{one.total_bytes / GIB:.0f} GiB")
+    return " ".join(part for part in parts if part)
+
+
+def status(now: Status) -> str:
+    """The runner's state for the corner of a screen."""
+    if now.state == "failed":
+        return f"{glyphs.current().failed} PyTorch is not available"
+    if now.state == "ready" and now.device is not None:
+        return f"{now.layer} {glyphs.current().dot} {device(now.device)}"
+    return "PyTorch is loading" if now.state == "loading" else ""
+
+
+def bar(done: int, total: int, width: int) -> tuple[str, str]:
+    """A progress bar's two parts, `width` cells together."""
+    signs = glyphs.current()
+    # Something done shows, and only all of it fills the bar.
+    filled = width * done // total if total else 0
+    if done and not filled:
+        filled = 1
+    return signs.full * filled, signs.empty * (width - filled)

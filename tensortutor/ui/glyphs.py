@@ -1,0 +1,80 @@
+"""The signs that stand beside words: Unicode where the terminal can show it, else ASCII."""
+
+import locale
+import os
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """One sign per meaning. Every sign is one cell wide."""
+
+    passed: str = "✓"
+    failed: str = "✗"
+    stopped: str = "■"
+    running: str = "◌"
+    pending: str = "○"
+    done: str = "●"
+    here: str = "◉"
+    ahead: str = "○"
+    locked: str = "–"
+    opened: str = "▾"
+    closed: str = "▸"
+    pointer: str = "›"
+    chosen: str = "●"
+    held: str = "↕"
+    full: str = "━"
+    empty: str = "─"
+    dot: str = "·"
+    arrow: str = "→"
+    cut: str = "…"
+    replacement: str = "\ufffd"
+
+    @property
+    def ascii(self) -> bool:
+        """Whether these are the signs for terminals without Unicode."""
+        return self.passed.isascii()
+
+
+UNICODE = Glyphs()
+ASCII = Glyphs(
+    passed="+",
+    failed="x",
+    stopped="#",
+    running="*",
+    pending=".",
+    done="#",
+    here="@",
+    ahead=".",
+    locked="-",
+    opened="v",
+    closed=">",
+    pointer=">",
+    chosen="*",
+    held="=",
+    full="=",
+    empty="-",
+    dot="|",
+    arrow="->",
+    cut="~",
+    replacement="?",
+)
+
+
+def for_encoding(encoding: str | None) -> Glyphs:
+    """The signs that text in this encoding can hold."""
+    return UNICODE if (encoding or "").lower().replace("-", "") == "utf8" else ASCII
+
+
+@lru_cache(maxsize=1)
+def current() -> Glyphs:
+    """The signs for this process's terminal.
+
+    `TENSORTUTOR_ASCII=1` asks for ASCII where the locale promises more than the font has.
+    """
+    if os.environ.get("TENSORTUTOR_ASCII", "0") not in ("", "0"):
+        return ASCII
+    output = getattr(sys.__stdout__, "encoding", None)
+    return for_encoding(output or locale.getpreferredencoding(False))

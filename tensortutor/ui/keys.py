@@ -1,0 +1,95 @@
+"""Every key of the app, by name. The names are what a keymap file refers to.
+
+Function keys work everywhere, their Ctrl twins survive terminals that keep function keys for
+themselves, and single letters work outside the editor and other fields. Keys that SSH or tmux
+lose (Ctrl+Enter, Alt+digit) are not used.
+"""
+
+from textual.binding import Binding
+
+
+def _key(
+    name: str, keys: str, action: str, text: str, *, show: bool = False, first: bool = False
+) -> Binding:
+    return Binding(keys, action, text, show=show, id=name, priority=first)
+
+
+APP = [
+    _key("app.help", "f1,question_mark", "help", "Help", show=True),
+    _key("app.palette", "ctrl+p", "command_palette", "Palette", show=True, first=True),
+    _key("app.quit", "ctrl+q", "quit", "Quit", first=True),
+]
+
+HOME = [
+    _key("home.open", "enter", "open", "Open", show=True),
+    _key("home.fold", "space", "fold", "Fold", show=True),
+    _key("home.filter", "slash", "filter", "Filter", show=True),
+    _key("home.clear", "escape", "clear", "Show all"),
+    _key("home.continue", "c", "continue", "Continue"),
+    _key("home.quit", "q", "app.quit", "Quit", show=True),
+]
+
+COURSE_LIST = [
+    _key("list.up", "up,k", "move(-1)", "Up"),
+    _key("list.down", "down,j", "move(1)", "Down"),
+    _key("list.page_up", "pageup", "page(-1)", "Page up"),
+    _key("list.page_down", "pagedown", "page(1)", "Page down"),
+    _key("list.first", "home,g", "edge(-1)", "First"),
+    _key("list.last", "end,G", "edge(1)", "Last"),
+    _key("list.unfold", "right", "unfold(True)", "Show the chapter's lessons"),
+    _key("list.close", "left", "unfold(False)", "Hide the chapter's lessons"),
+]
+
+LESSON = [
+    _key("lesson.run", "f5,ctrl+r,r", "run", "Run", show=True),
+    _key("lesson.check", "f9,ctrl+t,c", "check", "Check", show=True),
+    _key("lesson.next", "f8,ctrl+l,n", "next", "Next", show=True),
+    _key("lesson.hint", "f2,ctrl+o,h", "hint", "Hint", show=True),
+    _key("lesson.turn", "f3,ctrl+g", "turn", "Turn", show=True),
+    _key("lesson.stop", "f4,ctrl+backslash", "stop", "Stop", show=True),
+    _key("lesson.previous", "f7,shift+f8,p", "previous", "Back"),
+    _key("lesson.solution", "s", "solution", "Solution"),
+    _key("lesson.reset", "R", "reset", "Start the code afresh"),
+    _key("lesson.save", "ctrl+s", "save", "Save now"),
+    _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),
+    _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
+    _key("lesson.leave", "escape", "leave", "Leave the field"),
+    _key("lesson.home", "l,f10", "home", "Lessons"),
+    _key("lesson.quit", "q", "app.quit", "Quit"),
+]
+
+EDITOR = [
+    _key("editor.newline", "enter", "newline", "New line, indented", first=True),
+    _key("editor.indent", "tab", "indent", "Indent", first=True),
+    _key("editor.dedent", "shift+tab", "dedent", "Dedent", first=True),
+    _key("editor.comment", "ctrl+underscore,ctrl+slash", "comment", "Comment in or out"),
+    _key("editor.leave", "escape", "leave", "Leave the editor", first=True),
+]
+
+ORDER = [
+    _key("order.hold", "space", "hold", "Pick up or put down the line"),
+    _key("order.up", "shift+up", "carry(-1)", "Move the line up"),
+    _key("order.down", "shift+down", "carry(1)", "Move the line down"),
+]
+
+DIALOG = [
+    _key("dialog.yes", "y", "answer(True)", "Yes"),
+    _key("dialog.no", "n,escape", "answer(False)", "No"),
+]
+
+PAGE = [
+    _key("page.close", "escape,q", "close", "Close", show=True),
+]
+
+STANDARD_EDITOR = (
+    ("ctrl+z", "Undo"),
+    ("ctrl+y", "Redo"),
+    ("ctrl+c", "Copy"),
+    ("ctrl+x", "Cut"),
+    ("ctrl+v", "Paste"),
+    ("ctrl+k", "Delete to the end of the line"),
+    ("ctrl+u", "Delete to the start of the line"),
+    ("f6", "Select the line"),
+    ("f7", "Select all"),
+)
+"""What Textual's text area brings along; shown by the help screen."""

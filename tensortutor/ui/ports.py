@@ -1,0 +1,73 @@
+"""What the app asks of whoever runs programs. The real one lives in `tensortutor.runner`."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from tensortutor.protocol.events import Event
+from tensortutor.protocol.jobs import Job
+
+
+class Device(Protocol):
+    """Where tensors live. Bytes are 0 when not known."""
+
+    @property
+    def name(self) -> str:
+        """As torch names it: "cpu", "cuda:0"."""
+
+    @property
+    def label(self) -> str:
+        """As people name it: "H200"."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Its memory."""
+
+    @property
+    def free_bytes(self) -> int:
+        """What of it is free."""
+
+
+class Status(Protocol):
+    """What the runner is able to do now."""
+
+    @property
+    def state(self) -> str:
+        """One of "cold", "loading", "ready", "failed"."""
+
+    @property
+    def device(self) -> Device | None:
+        """The device that programs get."""
+
+    @property
+    def layer(self) -> str:
+        """One of "full", "landlock", "limits"."""
+
+    @property
+    def why(self) -> str:
+        """Why no stronger layer, or the sentence of a failure."""
+
+
+class Run(Protocol):
+    """One program on its way. Iterating blocks; it ends after one `Finished`."""
+
+    def __iter__(self) -> Iterator[Event]: ...
+
+    def stop(self) -> None:
+        """End the program, from any thread."""
+
+
+class Runner(Protocol):
+    """Runs programs."""
+
+    @property
+    def status(self) -> Status:
+        """What is known right now; never blocks."""
+
+    def warm(self) -> None:
+        """Begin to load PyTorch in the background."""
+
+    def start(self, job: Job) -> Run:
+        """Begin a run. Raises an exception whose text is a sentence if it cannot."""
+
+    def close(self) -> None:
+        """End everything that was started."""

@@ -1,0 +1,65 @@
+"""What the two large screens share: sizes, the line at the top, the keys at the bottom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual.screen import Screen
+from textual.widgets import Static
+
+from tensortutor.ui.widgets.header import TopLine
+from tensortutor.ui.widgets.keybar import KeyBar
+
+if TYPE_CHECKING:
+    from tensortutor.ui.app import TutorApp
+
+SMALLEST = (60, 16)
+WIDE = 120
+TOO_SMALL = (
+    f"This window is too small for tensortutor: it needs {SMALLEST[0]} columns and "
+    f"{SMALLEST[1]} rows. Make it larger; nothing is lost."
+)
+
+
+class TutorScreen(Screen[None]):
+    """A screen of the app. Its style classes say how much room there is."""
+
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-cramped"),
+        (SMALLEST[0], "-narrow"),
+        (WIDE, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (SMALLEST[1], "-high")]  # noqa: RUF012
+    AUTO_FOCUS = ""
+
+    @property
+    def tutor(self) -> TutorApp:
+        """The app, by its own type."""
+        return cast("TutorApp", self.app)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether everything can be seen at once."""
+        return self.app.size.width >= WIDE
+
+    @property
+    def top(self) -> TopLine:
+        """The line at the top."""
+        return self.query_one(TopLine)
+
+    @property
+    def keys(self) -> KeyBar:
+        """The line at the bottom."""
+        return self.query_one(KeyBar)
+
+    def leave(self) -> bool:
+        """Keep what the learner did here. Returns whether that worked."""
+        return True
+
+    def too_small(self) -> Static:
+        """What shows instead of everything when the window is too small."""
+        return Static(TOO_SMALL, id="too-small", markup=False)
+
+    def key_for(self, name: str) -> str:
+        """The key that a binding has now, for a sentence."""
+        return self.tutor.key_name(self, name)

@@ -1,0 +1,69 @@
+"""The list of the keys that work on a screen, read from the bindings themselves."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from textual.app import App
+from textual.binding import Binding, BindingsMap
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tensortutor.ui import keys
+from tensortutor.ui.screens.dialogs import Page
+from tensortutor.ui.widgets.courselist import CourseList
+from tensortutor.ui.widgets.editor import Editor
+from tensortutor.ui.widgets.questions import OrderField
+
+PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
+    (CourseList, "In the list", keys.COURSE_LIST),
+    (Editor, "In the editor", keys.EDITOR),
+    (OrderField, "Putting lines into order", keys.ORDER),
+)
+WORDS = (
+    "Single letters work outside the editor and other fields; Escape leads out of them. "
+    "Function keys and Ctrl keys work everywhere."
+)
+WIDTH = 22
+
+
+def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> Page:
+    """The keys of a screen and of what is on it, as remapped by `keymap`."""
+    sections = [("On this screen", _bound(screen, keymap))]
+    for kind, title, bindings in PARTS:
+        if screen.query(kind):
+            sections.append((title, _listed(bindings, keymap)))
+        if kind is Editor and screen.query(Editor):
+            sections[-1][1].extend(keys.STANDARD_EDITOR)
+    sections.append(("Everywhere", _listed(keys.APP, keymap)))
+    app = screen.app
+    lines = [Content.styled(WORDS, "$foreground 60%")]
+    for title, rows in sections:
+        lines += [Content(""), Content.styled(title, "bold $accent")]
+        lines += [_line(app, row_keys, text) for row_keys, text in rows]
+    return Page("Keys", Static(Content("\n").join(lines)))
+
+
+def _bound(node: Screen[Any], keymap: Mapping[str, str]) -> list[tuple[str, str]]:
+    own = [binding for binding in getattr(node, "BINDINGS", []) if isinstance(binding, Binding)]
+    return _listed(own, keymap)
+
+
+def _listed(bindings: Iterable[Binding], keymap: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Keys and what they do, a row per action."""
+    bound = BindingsMap(list(bindings))
+    bound.apply_keymap(dict(keymap))
+    rows: dict[str, tuple[list[str], str]] = {}
+    for key, binding in bound:
+        found, _ = rows.setdefault(binding.id or key, ([], binding.description))
+        if key not in found:
+            found.append(key)
+    order = [binding.id for binding in bindings]
+    named = sorted(rows.items(), key=lambda row: order.index(row[0]))
+    return [(",".join(row_keys), text) for _, (row_keys, text) in named]
+
+
+def _line(app: App[object], row_keys: str, text: str) -> Content:
+    shown = "  ".join(app.get_key_display(Binding(key, "")) for key in row_keys.split(","))
+    return Content.styled(f"  {shown:<{WIDTH}}", "bold $foreground") + Content(text)

@@ -1,0 +1,404 @@
+"""The screen of one lesson: text, editor and results."""
+
+from typing import ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Markdown, TextArea
+
+from tensortutor.course.model import Lesson
+from tensortutor.protocol.events import Event, Judged, Raised
+from tensortutor.protocol.jobs import Job
+from tensortutor.runner.jobs import check_job, program_job
+from tensortutor.ui import describe, glyphs, keys
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.screens.dialogs import Confirm, Page
+from tensortutor.ui.session import LessonSession
+from tensortutor.ui.widgets.checks import ChecksPane
+from tensortutor.ui.widgets.editor import Editor
+from tensortutor.ui.widgets.header import TopLine
+from tensortutor.ui.widgets.keybar import KeyBar
+from tensortutor.ui.widgets.markdown import Text, fenced
+from tensortutor.ui.widgets.output import OutputPane
+from tensortutor.ui.widgets.panes import Occasion
+from tensortutor.ui.widgets.questions import Question
+from tensortutor.ui.widgets.reader import Reader
+from tensortutor.ui.widgets.results import Results
+
+SAVE_AFTER_S = 0.3
+PLACES = {"reader": "Text", "editor": "Code", "results": "Results"}
+
+
+class LessonScreen(TutorScreen):
+    """Shows a lesson step by step, runs its code and puts the checks to it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
+    CSS_PATH = "../styles/lesson.tcss"
+
+    def __init__(self, lesson: Lesson) -> None:
+        super().__init__()
+        self.lesson = lesson
+        self._saving: Timer | None = None
+        self._session: LessonSession | None = None
+
+    @property
+    def session(self) -> LessonSession:
+        """What the learner does in this lesson."""
+        if self._session is None:
+            tutor = self.tutor
+            self._session = LessonSession(
+                tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell
+            )
+        return self._session
+
+    def compose(self) -> ComposeResult:
+        """Text on the left, the editor over the results on the right."""
+        yield TopLine()
+        with Horizontal(id="body"):
+            yield Reader(id="reader")
+            with Vertical(id="work"):
+                yield Editor(id="editor")
+                yield Results(id="results")
+        yield KeyBar()
+        yield self.too_small()
+
+    @property
+    def reader(self) -> Reader:
+        """The text."""
+        return self.query_one(Reader)
+
+    @property
+    def editor(self) -> Editor:
+        """The code."""
+        return self.query_one(Editor)
+
+    @property
+    def results(self) -> Results:
+        """The output and the checks."""
+        return self.query_one(Results)
+
+    async def on_mount(self) -> None:
+        """Go to the step where the learner was."""
+        if not self.query(ChecksPane):
+            return  # the app ends while this screen is being made
+        self.watch(self.app, "device_word", self._show_device)
+        self._checks().prepare(self.lesson)
+        self.session.arrive()
+        await self._show_step()
+
+    def _show_device(self, word: str) -> None:
+        self.top.word = word
+
+    def _checks(self) -> ChecksPane:
+        return self.query_one(ChecksPane)
+
+    # Steps
+
+    async def _show_step(self) -> None:
+        session = self.session
+        self.results.abandon(self._how_to_run())
+        self.set_class(session.step.pane is None, "-no-code")
+        await self.reader.show(session)
+        self._load_code()
+        self._describe()
+        self._turn_to("reader")
+
+    def _how_to_run(self) -> str:
+        run, check = self.key_for("lesson.run"), self.key_for("lesson.check")
+        if self.session.must_answer_first:
+            return f"Answer first, then {run} runs the code."
+        return (
+            f"{run} runs the code, {check} checks it."
+            if self.session.judged
+            else (f"{run} runs the code.")
+        )
+
+    def _load_code(self) -> None:
+        if self.session.step.pane is None:
+            return
+        code = self.session.code()
+        self.editor.border_title = code.name
+        self.editor.read_only = not code.editable
+        self.editor.mark({})
+        self.editor.load_text(code.text)
+
+    def _describe(self) -> None:
+        """Bring the lines at the top and the bottom up to date."""
+        session = self.session
+        chapter, number = describe.number_of(session.course, self.lesson)
+        self.top.place = (f"{chapter.number} {chapter.title}", f"{number} {self.lesson.title}")
+        self.top.rail = tuple(
+            "here" if i == session.index else "done" if i in session.steps_done else "ahead"
+            for i in range(len(self.lesson.steps))
+        )
+        hints = len(session.step.hints)
+        pane = session.step.pane
+        self.keys.names = {
+            "lesson.run": "Run" if pane else "",
+            "lesson.check": "Check" if session.judged else "",
+            "lesson.hint": f"Hint {session.hints_shown}/{hints}" if hints else "",
+            "lesson.turn": "Turn" if pane else "",
+            "lesson.stop": "Stop" if self.results.is_running else "",
+            "lesson.next": "Next" if session.index + 1 < len(self.lesson.steps) else "Go on",
+        }
+
+    async def action_next(self) -> None:
+        """The next step; after the last one the next lesson."""
+        session = self.session
+        if session.index + 1 < len(self.lesson.steps):
+            session.go(session.index + 1)
+            await self._show_step()
+            return
+        session.finish()
+        self._describe()
+        following = session.following
+        if not session.is_passed:
+            self.tutor.tell(
+                f"One thing is open: the checks of step {session.task_number}, "
+                f"{self.lesson.task.title}. {self.key_for('lesson.previous')} goes back."
+            )
+        elif following is None:
+            self.tutor.tell("That was the last open lesson of the course.")
+        else:
+            self.tutor.open_lesson(following)
+
+    async def action_previous(self) -> None:
+        """The step before."""
+        if self.session.index:
+            self.session.go(self.session.index - 1)
+            await self._show_step()
+
+    # Where the keys go
+
+    def _places(self) -> list[str]:
+        return list(PLACES) if self.session.step.pane is not None else ["reader"]
+
+    @property
+    def place(self) -> str:
+        """The part in front: "reader", "editor" or "results"."""
+        return next((name for name in PLACES if self.has_class(f"-{name}")), "reader")
+
+    def _turn_to(self, place: str) -> None:
+        """Bring a part to the front (on a narrow terminal) and give it the keys."""
+        for name in PLACES:
+            self.set_class(name == place, f"-{name}")
+        self._name_places()
+        target: Widget = {"reader": self.reader, "editor": self.editor}.get(place, self.editor)
+        if place == "results":
+            self.results.front.turn_to()
+        else:
+            target.focus(scroll_visible=False)
+
+    def _name_places(self) -> None:
+        """On a narrow terminal the frame says what there is to turn to."""
+        for name in PLACES:
+            part = self.query_one(f"#{name}")
+            part.border_subtitle = self._places_line(name)
+
+    def _places_line(self, here: str) -> Content | str:
+        if self.is_wide or len(self._places()) == 1:
+            count = f"{self.session.index + 1} of {len(self.lesson.steps)}"
+            return count if here == "reader" else ""
+        looks = {True: "bold $accent", False: "$foreground 60%"}
+        words = [Content.styled(word, looks[name == here]) for name, word in PLACES.items()]
+        return Content(f" {glyphs.current().dot} ").join(words)
+
+    def action_turn(self) -> None:
+        """The next of text, code and results."""
+        places = self._places()
+        here = places.index(self.place) if self.place in places else 0
+        self._turn_to(places[(here + 1) % len(places)])
+
+    def action_leave(self) -> None:
+        """Out of a field, to the text."""
+        self._turn_to("reader")
+
+    @on(Editor.Left)
+    def _editor_left(self) -> None:
+        self.action_leave()
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self, event: events.DescendantFocus) -> None:
+        for name in PLACES:
+            if any(node.id == name for node in event.widget.ancestors_with_self):
+                for other in PLACES:
+                    self.set_class(other == name, f"-{other}")
+
+    def on_resize(self) -> None:
+        """Another width may show other parts."""
+        if self.is_mounted and self._session is not None:
+            self._name_places()
+
+    def action_tab(self, steps: int) -> None:
+        """Another tab of the results."""
+        self.results.turn(steps)
+
+    # Code
+
+    @on(TextArea.Changed)
+    def _edited(self) -> None:
+        if not self.session.edit(self.editor.text):
+            return
+        self.session.tick()
+        self.editor.mark({})
+        if self._saving is not None:
+            self._saving.stop()
+        self._saving = self.set_timer(SAVE_AFTER_S, self.session.flush)
+
+    def action_save(self) -> None:
+        """Save now, and say so."""
+        if self.session.flush() and self.session.step.pane is not None:
+            self.tutor.tell("Saved. It is saved as you type, too.")
+
+    @on(events.AppFocus)
+    @on(events.ScreenResume)
+    def _look_again(self) -> None:
+        """The file may have been edited elsewhere in the meantime."""
+        if self._session is None or not self.is_mounted:
+            return
+        code = self.session.changed_elsewhere()
+        if code is not None:
+            self.editor.load_text(code.text)
+
+    @work
+    async def action_reset(self) -> None:
+        """Start the step's code afresh, after a question."""
+        if self.session.step.pane is None:
+            return
+        question = Confirm(
+            "Start afresh",
+            "The code of this step goes back to what it began with. What is there now is kept "
+            "in a backup folder.",
+            "Start afresh",
+        )
+        if await self.app.push_screen_wait(question):
+            folder = self.session.reset()
+            self._load_code()
+            if folder:
+                self.tutor.tell(f"Your code is kept in {folder}")
+
+    # Running
+
+    def action_run(self) -> None:
+        """Run the code; a prediction comes first."""
+        if self.session.step.pane is None:
+            self.tutor.tell("This step has no code to run.")
+        elif self.session.must_answer_first:
+            self.tutor.tell("Answer first, then run: the output shows whether you were right.")
+            self._turn_to("reader")
+            self._ask(self.session.next_question() or 0)
+        else:
+            name = self.editor.border_title or "program.py"
+            self._start(program_job(self.lesson, self.editor.text, name), checking=False)
+
+    def action_check(self) -> None:
+        """Put the checks to the code."""
+        if not self.session.judged:
+            number, title = self.session.task_number, self.lesson.task.title
+            self.tutor.tell(f"The checks judge step {number}, {title}.")
+            return
+        name = self.editor.border_title or "program.py"
+        self._start(check_job(self.lesson, self.editor.text, name), checking=True)
+
+    def _ask(self, question: int) -> None:
+        field = self.reader.questions[question].field
+        field.focus(scroll_visible=False)
+        self.reader.scroll_to_widget(self.reader.questions[question], animate=False)
+
+    def _start(self, job: Job, checking: bool) -> None:
+        if self.results.is_running:
+            self.tutor.tell(f"Your program still runs. {self.key_for('lesson.stop')} stops it.")
+            return
+        self.session.flush()
+        self.session.tick()
+        self.editor.mark({})
+        self.results.start(self.tutor.runner, job, Occasion(self.lesson, checking))
+        self.results.show(ChecksPane if checking else OutputPane)
+        if not self.is_wide:
+            self._turn_to("results")
+        self._describe()
+
+    def action_stop(self) -> None:
+        """Stop the program."""
+        self.results.stop()
+
+    @on(Results.Heard)
+    def _heard(self, message: Results.Heard) -> None:
+        for event in message.events:
+            self._take(event)
+        self._describe()
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Raised):
+            lines = {frame.line: "called" for frame in event.frames if frame.line}
+            if event.frames and event.frames[-1].line:
+                lines[event.frames[-1].line] = "failed"
+            self.editor.mark(lines)
+        elif isinstance(event, Judged):
+            opened = self.session.judge(event)
+            if event.ok:
+                names = [describe.short_name(self.session.course, lesson) for lesson in opened]
+                go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
+                self._checks().celebrate(names, f"{go_on} goes on, {solution} shows a solution.")
+
+    # Questions, hints, the solution
+
+    @on(Question.Answered)
+    async def _answered(self, event: Question.Answered) -> None:
+        self.session.answer(event.question.index, event.value)
+        await event.question.judge(event.value)
+        self.reader.scroll_to_widget(event.question, animate=False)
+
+    async def action_hint(self) -> None:
+        """Show the next hint."""
+        session = self.session
+        hints = session.step.hints
+        if not hints:
+            number = session.task_number
+            self.tutor.tell(f"The hints belong to step {number}, {self.lesson.task.title}.")
+            return
+        before = session.hints_shown
+        count = session.hint()
+        self._turn_to("reader")
+        if count > before:
+            await self.reader.add_hint(count, len(hints), hints[count - 1])
+            self._describe()
+        else:
+            self.reader.scroll_end(animate=False)
+            self.tutor.tell("That is all the hints there are.")
+
+    def action_solution(self) -> None:
+        """Show the solution, once the checks have passed."""
+        solution = self.lesson.task.solution or ""
+        if self.session.is_passed:
+            self.app.push_screen(Page("A solution", Text(fenced(solution, "python"))))
+        else:
+            self.tutor.tell("The solution can be read once the checks have passed.")
+
+    @on(Markdown.LinkClicked)
+    def _link(self, event: Markdown.LinkClicked) -> None:
+        """A lesson opens; an address is copied, for the browser is on another machine."""
+        event.stop()
+        self.tutor.follow_link(self.lesson, event.href)
+
+    # Leaving
+
+    def action_home(self) -> None:
+        """Back to the list of lessons."""
+        self.tutor.go_home()
+
+    def leave(self) -> bool:
+        """Keep everything. Returns whether the code could be saved."""
+        if self._session is None:
+            return True
+        self._session.finish()
+        return self._session.flush()
+
+    def on_unmount(self) -> None:
+        """Nothing may be unsaved without a screen."""
+        self.leave()

@@ -1,0 +1,196 @@
+"""The tab that shows what the checks found, one line each, unfolding what failed."""
+
+from collections.abc import Callable, Sequence
+from functools import singledispatchmethod
+from typing import Any, ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult, RenderResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from tensortutor.course.model import Lesson
+from tensortutor.protocol.events import CheckStarted, Event, Finished, Judged, Raised, Verdict
+from tensortutor.ui import describe, glyphs
+from tensortutor.ui.plain import visible
+from tensortutor.ui.widgets.panes import Occasion, ResultPane
+
+PARTS = ("called", "got", "expected", "where", "cause", "hint")
+
+
+class CheckLine(Static):
+    """One check: its state in a glyph and a word, its name, and why it failed."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"check--label", "check--detail"}
+
+    def __init__(self, name: str) -> None:
+        super().__init__(classes="check")
+        self.check = name
+        self.state = "waiting"
+        self.verdict: Verdict | None = None
+
+    def show(self, state: str, verdict: Verdict | None = None) -> None:
+        """Enter a state: "waiting", "running", "passed", "failed" or "unknown"."""
+        self.state = state
+        self.verdict = verdict
+        for word in SIGNS:
+            self.set_class(word == state, f"-{word}")
+        self.refresh(layout=True)
+
+    def render(self) -> RenderResult:
+        """The line, and below it the parts of a failure."""
+        verdict = self.verdict
+        head = Table.grid(expand=True, padding=(0, 1, 0, 0))
+        head.add_column(width=10, no_wrap=True)
+        head.add_column(ratio=1)
+        head.add_column(justify="right", no_wrap=True)
+        label = self.get_component_rich_style("check--label")
+        detail = self.get_component_rich_style("check--detail")
+        sign = f"{SIGNS[self.state]()} {self.state}"
+        time = Text(describe.milliseconds(verdict.ms), label) if verdict else Text()
+        head.add_row(Text(sign), Text(visible(self.check), detail), time)
+        if verdict is None or verdict.passed:
+            return head
+        head.add_row(None, Text(visible(verdict.message), detail), None)
+        rows = Table.grid(expand=True, padding=(0, 1, 0, 0))
+        rows.add_column(width=10, no_wrap=True)
+        rows.add_column(width=8, no_wrap=True)
+        rows.add_column(ratio=1)
+        for part in PARTS:
+            if text := getattr(verdict, part):
+                rows.add_row(None, Text(part, label), Text(visible(text), detail))
+        rows.add_row(None, Text("seed", label), Text(str(verdict.seed), label))
+        both = Table.grid(expand=True)
+        both.add_row(head)
+        both.add_row(rows)
+        return both
+
+
+SIGNS: dict[str, Callable[[], str]] = {
+    "waiting": lambda: glyphs.current().pending,
+    "running": lambda: glyphs.current().running,
+    "passed": lambda: glyphs.current().passed,
+    "failed": lambda: glyphs.current().failed,
+    "unknown": lambda: glyphs.current().locked,
+}
+
+
+class ChecksPane(ResultPane):
+    """What the lesson asks for, and how far the learner's code is."""
+
+    TITLE = "Checks"
+
+    def __init__(self) -> None:
+        super().__init__(id="pane-checks")
+        self._lines: dict[str, CheckLine] = {}
+        self._judged = False
+
+    def compose(self) -> ComposeResult:
+        """A word above, the checks, and room for what passing opens."""
+        with VerticalScroll(id="checks"):
+            yield Static(id="checks-word", markup=False)
+            yield Static(id="checks-passed")
+
+    @property
+    def label(self) -> str:
+        """ "Checks 3/4" once something was checked."""
+        if not self._judged:
+            return self.TITLE
+        passed = sum(line.state == "passed" for line in self._lines.values())
+        return f"{self.TITLE} {passed}/{len(self._lines)}"
+
+    def prepare(self, lesson: Lesson) -> None:
+        """List the checks of a lesson before they run."""
+        self._list(lesson.judge.checks)
+        number = lesson.steps.index(lesson.task) + 1
+        self._say(f"What the code of step {number}, {lesson.task.title}, is checked for:")
+
+    def begin(self, occasion: Occasion) -> None:
+        """A check run starts with every check waiting; a plain run leaves them alone."""
+        if not occasion.checking:
+            return
+        self._judged = True
+        self._list(occasion.lesson.judge.checks)
+        self._say("")
+        self.query_one("#checks-passed", Static).display = False
+        self.post_message(self.Relabelled())
+
+    def forget(self) -> None:
+        """A run that was given up leaves no check waiting."""
+        for line in self._lines.values():
+            if self._judged and line.state in ("running", "waiting"):
+                line.show("unknown")
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Show verdicts as they come."""
+        for event in events:
+            self._show(event)
+        if any(isinstance(event, (Verdict, Judged)) for event in events):
+            self.post_message(self.Relabelled())
+
+    def celebrate(self, opened: Sequence[str], keys: str) -> None:
+        """All checks passed: the lessons that this opens, and the keys to go on with."""
+        lines = [Content("All checks pass: this lesson is done.")]
+        if opened:
+            lines += [Content("It opens:"), *(Content(f"  {name}") for name in opened)]
+        lines.append(Content.styled(keys, "$foreground 60%"))
+        panel = self.query_one("#checks-passed", Static)
+        panel.border_title = "Passed"
+        panel.update(Content("\n").join(lines))
+        panel.display = True
+        panel.call_after_refresh(panel.scroll_visible, animate=False)
+
+    @singledispatchmethod
+    def _show(self, event: Any) -> None:
+        """Other events belong to other panes."""
+
+    @_show.register
+    def _(self, event: CheckStarted) -> None:
+        self._line(event.check).show("running")
+
+    @_show.register
+    def _(self, event: Verdict) -> None:
+        self._line(event.check).show("passed" if event.passed else "failed", event)
+        if not event.passed and sum(one.state == "failed" for one in self._lines.values()) == 1:
+            line = self._line(event.check)
+            line.call_after_refresh(line.scroll_visible, animate=False)
+
+    @_show.register
+    def _(self, event: Raised) -> None:
+        if self._is_waiting():
+            self._say(f"The program raised {visible(event.type)} before all checks were done.")
+
+    @_show.register
+    def _(self, event: Judged) -> None:
+        for check in event.missing:
+            self._line(check).show("unknown")
+
+    @_show.register
+    def _(self, _event: Finished) -> None:
+        self.forget()
+
+    def _is_waiting(self) -> bool:
+        return any(line.state in ("waiting", "running") for line in self._lines.values())
+
+    def _say(self, text: str) -> None:
+        word = self.query_one("#checks-word", Static)
+        word.update(text)
+        word.display = bool(text)
+
+    def _list(self, checks: Sequence[str]) -> None:
+        if list(self._lines) != list(checks):
+            for line in self._lines.values():
+                line.remove()
+            self._lines = {}
+            for check in checks:
+                self._line(check)
+        for line in self._lines.values():
+            line.show("waiting")
+
+    def _line(self, check: str) -> CheckLine:
+        if check not in self._lines:
+            self._lines[check] = CheckLine(check)
+            self.query_one("#checks").mount(self._lines[check], before="#checks-passed")
+        return self._lines[check]

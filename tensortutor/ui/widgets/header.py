@@ -1,0 +1,43 @@
+"""The line at the top: where the learner is, how far, and where programs run."""
+
+from textual.app import RenderResult
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from tensortutor.ui import glyphs
+
+
+class TopLine(Widget):
+    """Left: a place, inner parts last. Middle: the rail of steps. Right: device and sandbox."""
+
+    ALLOW_SELECT = False
+    place: reactive[tuple[str, ...]] = reactive(tuple)
+    rail: reactive[tuple[str, ...]] = reactive(tuple)
+    word = reactive("")
+
+    def render(self) -> RenderResult:
+        """All three if they fit; a long place is cut first, then the word at the right goes."""
+        signs = glyphs.current()
+        marks = {"done": signs.done, "here": signs.here, "ahead": signs.ahead}
+        looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
+        rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
+        word = Content.styled(self.word, "$foreground 60%")
+        place = self._place()
+        room = self.size.width - 2
+        if rail.cell_length + word.cell_length + 24 > room:
+            word = Content()
+        gap = 3 if rail else 0
+        fixed = rail.cell_length + word.cell_length + gap + 3
+        if place.cell_length > room - fixed:
+            place = place.truncate(max(0, room - fixed), ellipsis=True)
+        space = room - place.cell_length - gap - rail.cell_length - word.cell_length
+        parts = [Content(" "), place, Content(" " * gap), rail, Content(" " * space), word]
+        return Content("").join(parts)
+
+    def _place(self) -> Content:
+        if not self.place:
+            return Content()
+        *outer, inner = self.place
+        before = "".join(f"{part} {glyphs.current().pointer} " for part in outer)
+        return Content.styled(before, "$foreground 60%") + Content.styled(inner, "bold $foreground")

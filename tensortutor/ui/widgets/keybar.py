@@ -1,0 +1,70 @@
+"""The footer: the keys that work here, as many as fit, and a word at the right."""
+
+from textual import events
+from textual.app import RenderResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widget import Widget
+
+
+class KeyBar(Widget):
+    """One line. Keys come in the order in which the screen binds them.
+
+    word: shown at the right if there is room. names: other words for some bindings, by id;
+    "" hides the key.
+    """
+
+    ALLOW_SELECT = False
+    word = reactive("")
+    _spans: list[tuple[int, int, str]]
+    names: reactive[dict[str, str]] = reactive(dict)
+
+    def on_mount(self) -> None:
+        """Follow the focus: other places have other keys."""
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def _changed(self, screen: Screen[object]) -> None:
+        if screen is self.screen:
+            self.refresh()
+
+    def shown(self) -> list[Binding]:
+        """One binding per action, those that the footer is for."""
+        first: dict[str, Binding] = {}
+        for _, binding, enabled, _ in self.screen.active_bindings.values():
+            if binding.show and enabled and self._word_for(binding):
+                first.setdefault(binding.action, binding)
+        return list(first.values())
+
+    def render(self) -> RenderResult:
+        """The keys, cut where the line ends."""
+        shown = self.shown()
+        # Help must not fall off: it names all the keys that did.
+        help = [binding for binding in shown if binding.id == "app.help"]
+        parts = [(binding, self._part(binding)) for binding in shown]
+        room = self.size.width - sum(self._part(binding).cell_length for binding in help)
+        line = Content()
+        self._spans = []
+        for binding, part in parts:
+            room += part.cell_length if binding in help else 0
+            if line.cell_length + part.cell_length <= room:
+                end = line.cell_length + part.cell_length
+                self._spans.append((line.cell_length, end, binding.key))
+                line = line + part
+        word = Content.styled(f"{self.word} ", "$foreground 60%")
+        space = self.size.width - line.cell_length - word.cell_length
+        return line + Content(" " * space) + word if self.word and space > 0 else line
+
+    def on_click(self, event: events.Click) -> None:
+        """A key can be clicked, too."""
+        for start, end, key in self._spans:
+            if start <= event.x < end:
+                self.app.simulate_key(key)
+
+    def _word_for(self, binding: Binding) -> str:
+        return self.names.get(binding.id or "", binding.description)
+
+    def _part(self, binding: Binding) -> Content:
+        key = Content.styled(f" {self.app.get_key_display(binding)} ", "bold $accent")
+        return key + Content.styled(f"{self._word_for(binding)} ", "$foreground 80%")

@@ -1,0 +1,64 @@
+"""Markdown as lessons use it: no guessing of links, code in the editor's colours."""
+
+from markdown_it import MarkdownIt
+from pygments.token import Token  # type: ignore[import-untyped,unused-ignore]
+from textual.content import Content
+from textual.highlight import HighlightTheme, highlight
+from textual.widgets import Markdown
+from textual.widgets.markdown import MarkdownBlock, MarkdownFence
+
+
+class CodeColours(HighlightTheme):
+    """The same few colours as in the editor."""
+
+    STYLES = {  # noqa: RUF012
+        Token.Comment: "$foreground 55% italic",
+        Token.Keyword: "$text-secondary",
+        Token.Operator.Word: "$text-secondary",
+        Token.Literal.Number: "$text-warning",
+        Token.Keyword.Constant: "$text-warning",
+        Token.Literal.String: "$text-success",
+        Token.String: "$text-success",
+        Token.Name.Function: "$text-primary bold",
+        Token.Name.Class: "$text-primary bold",
+        Token.Name.Builtin: "$text-primary",
+        Token.Name.Decorator: "$text-warning",
+    }
+
+
+class Fence(MarkdownFence):
+    """A block of code."""
+
+    @classmethod
+    def highlight(cls, code: str, language: str, ansi: bool = False, dark: bool = False) -> Content:
+        """The code in colours, which follow the app's theme."""
+        if ansi:
+            return super().highlight(code, language, ansi, dark)
+        # Without a language there is nothing to colour, and guessing would be wrong.
+        return highlight(code, language=language or "text", theme=CodeColours)
+
+
+def _parser() -> MarkdownIt:
+    # Link guessing would turn names such as `notes.md` into addresses.
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+class Text(Markdown):
+    """A passage of Markdown."""
+
+    BLOCKS: dict[str, type[MarkdownBlock]] = {  # noqa: RUF012
+        **Markdown.BLOCKS,
+        "fence": Fence,
+        "code_block": Fence,
+    }
+
+    def __init__(self, markdown: str, *, classes: str | None = None) -> None:
+        super().__init__(markdown, classes=classes, parser_factory=_parser, open_links=False)
+
+
+def fenced(code: str, language: str) -> str:
+    """Code as a Markdown fence that nothing in the code can end."""
+    fence = "```"
+    while fence in code:
+        fence += "`"
+    return f"{fence}{language}\n{code.rstrip()}\n{fence}"

@@ -1,0 +1,83 @@
+"""The tab that shows what the program wrote, and how it ended."""
+
+from collections.abc import Sequence
+from functools import singledispatchmethod
+from typing import Any
+
+from textual.app import ComposeResult
+
+from tensortutor.protocol.events import Event, Finished, Notice, Output, Raised
+from tensortutor.ui.plain import Writer, visible
+from tensortutor.ui.widgets.panes import Occasion, ResultPane
+from tensortutor.ui.widgets.transcript import Line, Transcript
+
+STREAMS = {"stdout": "out", "stderr": "err"}
+
+
+class OutputPane(ResultPane):
+    """Standard output and error in one log, a traceback below, tensortutor's own words dimmed."""
+
+    TITLE = "Output"
+
+    def __init__(self) -> None:
+        super().__init__(id="pane-output")
+        self._writers = {stream: Writer() for stream in STREAMS}
+        self._new: list[Line] = []
+
+    def compose(self) -> ComposeResult:
+        """One log."""
+        yield Transcript(id="transcript")
+
+    @property
+    def transcript(self) -> Transcript:
+        """The log."""
+        return self.query_one(Transcript)
+
+    def begin(self, _occasion: Occasion) -> None:
+        """Start with an empty log."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty the log."""
+        self._writers = {stream: Writer() for stream in STREAMS}
+        self.transcript.clear()
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Write a batch at once."""
+        self._new = []
+        for event in events:
+            self._write(event)
+        unfinished = [
+            (STREAMS[stream], writer.open)
+            for stream, writer in self._writers.items()
+            if writer.open
+        ]
+        self.transcript.add(self._new, unfinished)
+
+    @singledispatchmethod
+    def _write(self, event: Any) -> None:
+        """Events that are no text belong to other panes."""
+
+    @_write.register
+    def _(self, event: Output) -> None:
+        stream = event.stream if event.stream in STREAMS else "stdout"
+        self._new += [(STREAMS[stream], line) for line in self._writers[stream].feed(event.text)]
+
+    @_write.register
+    def _(self, event: Notice) -> None:
+        self._new += [("note", line) for line in visible(event.text).splitlines()]
+
+    @_write.register
+    def _(self, event: Raised) -> None:
+        self._end_streams()
+        self._new += [("error", line) for line in visible(event.text).splitlines()]
+
+    @_write.register
+    def _(self, event: Finished) -> None:
+        self._end_streams()
+        if event.dropped:
+            self._new.append(("note", f"{event.dropped:,} more characters were not kept"))
+
+    def _end_streams(self) -> None:
+        for stream, writer in self._writers.items():
+            self._new += [(STREAMS[stream], line) for line in writer.end()]

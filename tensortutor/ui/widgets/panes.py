@@ -1,0 +1,46 @@
+"""What the tabs of the results have in common. A tab is a pane in `results.PANES`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual.containers import Vertical
+from textual.message import Message
+
+from tensortutor.course.model import Lesson
+from tensortutor.protocol.events import Event
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """What a run is for. checking: the lesson's checks are put to the program."""
+
+    lesson: Lesson
+    checking: bool
+
+
+class ResultPane(Vertical):
+    """One tab of the results. It is told of every run and every event, and shows its part."""
+
+    TITLE = ""
+
+    class Relabelled(Message):
+        """The pane's label has changed."""
+
+    @property
+    def label(self) -> str:
+        """What stands on the tab."""
+        return self.TITLE
+
+    def begin(self, occasion: Occasion) -> None:
+        """A run begins: what the last one showed goes."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Events of the run, in order, at most one call per frame."""
+
+    def forget(self) -> None:
+        """Another step is shown: what belongs to the last one's run goes."""
+
+    def turn_to(self) -> None:
+        """The pane has come to the front and is to get the focus."""
+        parts = (widget for widget in self.query("*") if widget.can_focus)
+        next(parts, self).focus(scroll_visible=False)

@@ -1,0 +1,249 @@
+"""Questions: a field to answer in, and what is said about the answer."""
+
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tensortutor.course.model import Quiz
+from tensortutor.learner import answers
+from tensortutor.ui import glyphs, keys
+from tensortutor.ui.widgets.markdown import Text
+
+PROMPTS = {
+    "number": "a number",
+    "text": "a word or a line",
+    "shape": "sizes, such as 2, 3, 4",
+}
+
+
+class Given(Message):
+    """A field holds an answer. problem: why it is none, else ""."""
+
+    def __init__(self, value: Any, problem: str = "") -> None:
+        super().__init__()
+        self.value = value
+        self.problem = problem
+
+
+class TypedField(Input):
+    """Answers that are typed: numbers, text, shapes."""
+
+    def __init__(self, quiz: Quiz) -> None:
+        super().__init__(placeholder=PROMPTS[quiz.kind], compact=True, classes="field")
+        self._quiz = quiz
+        self.cursor_blink = False
+
+    def show(self, value: Any) -> None:
+        """Show an earlier answer."""
+        self.value = answers.shown(self._quiz, value)
+
+    @on(Input.Submitted)
+    def _submit(self, event: Input.Submitted) -> None:
+        event.stop()
+        try:
+            self.post_message(Given(answers.read(self._quiz, self.value)))
+        except answers.NotAnAnswer as error:
+            self.post_message(Given(None, str(error)))
+
+
+class ChoiceField(OptionList):
+    """Answers that are chosen: truth and choice."""
+
+    chosen = reactive(-1)
+
+    def __init__(self, quiz: Quiz) -> None:
+        self._values: list[Any] = [True, False] if quiz.kind == "truth" else [*quiz.choices]
+        super().__init__(*self._prompts(-1), compact=True, classes="field")
+
+    def _prompts(self, chosen: int) -> list[Option]:
+        signs = glyphs.current()
+        return [
+            Option(Content(f"{signs.chosen if i == chosen else signs.ahead} {value}"))
+            for i, value in enumerate(self._values)
+        ]
+
+    def show(self, value: Any) -> None:
+        """Show an earlier answer."""
+        if value in self._values:
+            self._mark(self._values.index(value))
+
+    def _mark(self, chosen: int) -> None:
+        self.clear_options().add_options(self._prompts(chosen))
+        self.highlighted = chosen
+
+    @on(OptionList.OptionSelected)
+    def _select(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._mark(event.option_index)
+        self.post_message(Given(self._values[event.option_index]))
+
+
+class OrderField(OptionList):
+    """Lines to be put into order: pick one up, carry it, put it down; Enter answers."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keys.ORDER]
+
+    def __init__(self, quiz: Quiz) -> None:
+        self._order = list(quiz.choices)
+        self._held = False
+        super().__init__(*self._prompts(), compact=True, classes="field -order")
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines in their order of the moment."""
+        return list(self._order)
+
+    def show(self, value: Any) -> None:
+        """Show an earlier answer."""
+        if sorted(value) == sorted(self._order):
+            self._order = list(value)
+            self._draw(self.highlighted or 0)
+
+    def action_hold(self) -> None:
+        """Pick the line up, or put it down."""
+        self._held = not self._held
+        self._draw(self.highlighted or 0)
+
+    def action_carry(self, steps: int) -> None:
+        """Move the line under the cursor."""
+        here = self.highlighted or 0
+        there = here + steps
+        if 0 <= there < len(self._order):
+            self._order.insert(there, self._order.pop(here))
+            self._draw(there)
+
+    def action_cursor_up(self) -> None:
+        """Up, with the line if it is held."""
+        self._step(-1)
+
+    def action_cursor_down(self) -> None:
+        """Down, with the line if it is held."""
+        self._step(1)
+
+    def _step(self, steps: int) -> None:
+        if self._held:
+            self.action_carry(steps)
+        else:
+            self.highlighted = max(0, min((self.highlighted or 0) + steps, len(self._order) - 1))
+
+    def _prompts(self) -> list[Option]:
+        here = self.highlighted if self._held else None
+        signs = glyphs.current()
+        return [
+            Option(Content(f"{signs.held if i == here else str(i + 1)} {line}"))
+            for i, line in enumerate(self._order)
+        ]
+
+    def _draw(self, highlighted: int) -> None:
+        self.highlighted = highlighted
+        self.clear_options().add_options(self._prompts())
+        self.highlighted = highlighted
+
+    @on(OptionList.OptionSelected)
+    def _select(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._held = False
+        self._draw(event.option_index)
+        self.post_message(Given(self.lines))
+
+
+Field = TypedField | ChoiceField | OrderField
+
+FIELDS: dict[str, type[TypedField] | type[ChoiceField] | type[OrderField]] = {
+    "number": TypedField,
+    "text": TypedField,
+    "shape": TypedField,
+    "truth": ChoiceField,
+    "choice": ChoiceField,
+    "order": OrderField,
+}
+
+HOW = {
+    "number": "Type the number, then Enter.",
+    "text": "Type the answer, then Enter.",
+    "shape": "Type the sizes, then Enter.",
+    "truth": "Choose with the arrows, then Enter.",
+    "choice": "Choose with the arrows, then Enter.",
+    "order": "Space picks a line up or puts it down, the arrows move, Enter answers.",
+}
+
+
+class Question(Vertical):
+    """One question of a step."""
+
+    class Answered(Message):
+        """The learner gave an answer."""
+
+        def __init__(self, question: "Question", value: Any) -> None:
+            super().__init__()
+            self.question = question
+            self.value = value
+
+    def __init__(self, quiz: Quiz, index: int, given: str | None, gate: bool) -> None:
+        super().__init__(classes="question")
+        self.quiz = quiz
+        self.index = index
+        self._given = given
+        self._gate = gate
+        self.field: Field = FIELDS[quiz.kind](quiz)
+        self.border_title = "Predict, then run" if gate else "Question"
+
+    def compose(self) -> ComposeResult:
+        """The question, the field, and room for what is said about the answer."""
+        yield Text(self.quiz.ask, classes="ask")
+        yield self.field
+        yield Static(HOW[self.quiz.kind], classes="verdict", markup=False)
+
+    async def on_mount(self) -> None:
+        """Show the answer of an earlier visit."""
+        if self._given is None:
+            return
+        try:
+            value = answers.read(self.quiz, self._given)
+        except answers.NotAnAnswer:
+            return  # the question has changed since it was answered
+        self.field.show(value)
+        await self.judge(value)
+
+    async def judge(self, value: Any) -> None:
+        """Say whether an answer is right, and why."""
+        right = answers.is_right(self.quiz, value)
+        self._say(self._verdict(right), "-right" if right else "-wrong")
+        await self.query(".explain").remove()
+        text = answers.explanation(self.quiz, value)
+        if text:
+            await self.mount(Text(text, classes="explain"))
+
+    @property
+    def verdict(self) -> str:
+        """The line under the field."""
+        return str(self.query_one(".verdict", Static).content)
+
+    def _verdict(self, right: bool) -> str:
+        if right:
+            return f"{glyphs.current().passed} Right."
+        wanted = answers.shown(self.quiz, self.quiz.answer)
+        between = ":\n" if "\n" in wanted else " "
+        return f"{glyphs.current().failed} Wrong. The answer is{between}{wanted}"
+
+    def _say(self, text: str, look: str) -> None:
+        verdict = self.query_one(".verdict", Static)
+        for name in ("-right", "-wrong", "-unclear"):
+            verdict.set_class(name == look, name)
+        verdict.update(text)
+
+    @on(Given)
+    def _answer(self, event: Given) -> None:
+        event.stop()
+        if event.problem:
+            self._say(event.problem, "-unclear")
+        else:
+            self.post_message(self.Answered(self, event.value))

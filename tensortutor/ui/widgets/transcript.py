@@ -1,0 +1,148 @@
+"""A log of lines that stays fast and small: wrapped once, cut at the front, drawn line by line."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.cells import cell_len, chop_cells
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from tensortutor.ui import glyphs
+
+Line = tuple[str, str]
+"""A kind (one of KINDS) and a text without line breaks or control characters."""
+
+KINDS = ("out", "err", "note", "error")
+MAX_LINES = 10_000
+SLACK = 1_000
+"""Lines beyond MAX_LINES before the oldest are dropped: dropping costs a pass over all."""
+
+
+class Transcript(ScrollView, can_focus=True):
+    """Lines of several kinds, the newest at the bottom, at most MAX_LINES of them."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"transcript--{kind}" for kind in KINDS}
+    ALLOW_SELECT = True
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: list[Line] = []
+        self._rows: list[Line] = []
+        self._open: list[Line] = []
+        self._wrapped_at = 0
+        self.left_out = 0
+
+    @property
+    def lines(self) -> list[Line]:
+        """What is held, the lines that have not ended yet last."""
+        return self._lines + self._open
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._lines, self._rows, self._open = [], [], []
+        self.left_out = 0
+        self._lay_out(follow=True)
+
+    def add(self, lines: Iterable[Line], unfinished: Iterable[Line] = ()) -> None:
+        """Add ended lines. `unfinished` replaces the lines at the bottom that had not ended."""
+        follow = self.is_vertical_scroll_end or not self._rows
+        new = list(lines)
+        if len(new) > MAX_LINES:
+            self.left_out += len(new) - MAX_LINES
+            new = new[-MAX_LINES:]
+        self._lines += new
+        self._open = list(unfinished)
+        if len(self._lines) > MAX_LINES + SLACK:
+            surplus = len(self._lines) - MAX_LINES
+            del self._lines[:surplus]
+            self.left_out += surplus
+            self._rewrap()
+        else:
+            self._rows += self._wrap(new)
+        self._lay_out(follow)
+
+    def _wrap(self, lines: Iterable[Line]) -> list[Line]:
+        width = self._wrapped_at
+        if not width:
+            return list(lines)
+        return [(kind, row) for kind, text in lines for row in _cut(kind, text, width)]
+
+    def _rewrap(self) -> None:
+        self._wrapped_at = self.scrollable_content_region.width
+        self._rows = self._wrap(self._lines)
+
+    def _lay_out(self, follow: bool) -> None:
+        height = bool(self.left_out) + len(self._rows) + len(self._wrap(self._open))
+        self.virtual_size = Size(self._wrapped_at, height)
+        if follow:
+            self.scroll_end(animate=False, immediate=True, x_axis=False)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Wrap anew when the width has changed."""
+        if self.scrollable_content_region.width != self._wrapped_at:
+            follow = self.is_vertical_scroll_end
+            self._rewrap()
+            self._lay_out(follow)
+
+    def _row(self, y: int) -> Line | None:
+        if self.left_out:
+            if y == 0:
+                cut = glyphs.current().cut
+                return "note", f"{cut} {self.left_out:,} earlier lines are left out"
+            y -= 1
+        if y < len(self._rows):
+            return self._rows[y]
+        tail = self._wrap(self._open)
+        return tail[y - len(self._rows)] if y - len(self._rows) < len(tail) else None
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the visible part."""
+        y += self.scroll_offset.y
+        row = self._row(y)
+        width = self.size.width
+        if row is None:
+            return Strip.blank(width, self.rich_style)
+        kind, text = row
+        style = self.rich_style + self.get_component_rich_style(f"transcript--{kind}")
+        segments = self._segments(text, style, y)
+        strip = Strip(segments, cell_len(text)).adjust_cell_length(width, self.rich_style)
+        return strip.apply_offsets(0, y)
+
+    def _segments(self, text: str, style: Style, y: int) -> list[Segment]:
+        selection = self.text_selection
+        span = selection.get_span(y) if selection is not None else None
+        if span is None:
+            return [Segment(text, style)]
+        start, end = span
+        end = len(text) if end == -1 else end
+        chosen = style + self.screen.get_component_rich_style("screen--selection")
+        parts = ((text[:start], style), (text[start:end], chosen), (text[end:], style))
+        return [Segment(part, look) for part, look in parts if part]
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The text under the mouse's selection."""
+        rows = self._rows + self._wrap(self._open)
+        head = [self._row(0)] if self.left_out else []
+        return selection.extract("\n".join(row[1] for row in (*head, *rows) if row)), "\n"
+
+    def selection_updated(self, _selection: Selection | None) -> None:
+        """Draw the selection."""
+        self.refresh()
+
+
+def _cut(kind: str, text: str, width: int) -> list[str]:
+    if not text:
+        return [""]
+    if text.isascii() and len(text) <= width:
+        return [text]
+    if kind == "note":
+        return textwrap.wrap(text, width) or [""]
+    if text.isascii():
+        return [text[i : i + width] for i in range(0, len(text), width)]
+    return chop_cells(text, width) or [""]

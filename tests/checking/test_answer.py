@@ -1,0 +1,127 @@
+"""The learner's program as a check sees it, and the words that its values are described in."""
+
+import inspect
+
+import pytest
+import torch
+from torch import nn
+
+from tensortutor.checking import Answer
+from tensortutor.checking.answer import MissingName
+from tensortutor.checking.describe import LONGEST, describe, describe_call
+
+
+def double(x, *, times=2):
+    """Twice x."""
+    return x * times
+
+
+def answer(**names) -> Answer:
+    return Answer(names, "x = 1\n", "printed\n")
+
+
+def test_source_and_output_are_the_programs():
+    program = answer()
+    assert (program.source, program.output) == ("x = 1\n", "printed\n")
+
+
+def test_a_call_is_remembered_with_its_shapes():
+    program = answer(double=double)
+    assert torch.equal(program.double(torch.ones(2, 3)), torch.full((2, 3), 2.0))
+    assert program.last_call == "double(f32[2, 3])"
+    program.double(torch.ones(2), times=3)
+    assert program.last_call == "double(f32[2], times=3)"
+
+
+def test_a_call_that_raises_is_remembered_and_followed_up():
+    def broken(x):
+        raise ValueError("no")
+
+    program = answer(broken=broken)
+    calls = []
+    program.after_call = lambda: calls.append(program.last_call)
+    with pytest.raises(ValueError, match="no"):
+        program.broken(4)
+    assert calls == ["broken(4)"]
+
+
+def test_a_wrapped_function_keeps_its_signature():
+    function = answer(double=double).double
+    assert (function.__name__, function.__doc__) == ("double", "Twice x.")
+    assert list(inspect.signature(function).parameters) == ["x", "times"]
+
+
+def test_classes_values_and_callable_objects_arrive_as_they_are():
+    class Net(nn.Linear):
+        pass
+
+    model = Net(2, 3)
+    program = answer(Net=Net, model=model, size=3, weights=model.weight)
+    assert program.Net is Net
+    assert program.model is model
+    assert program.size == 3
+    assert program.weights is model.weight
+
+
+def test_lambdas_and_torchs_own_functions_are_recorded_too():
+    program = answer(f=lambda x: x, g=torch.relu)
+    program.f(torch.zeros(1))
+    assert program.last_call == "f(f32[1])"
+    program.g(torch.zeros(2))
+    assert program.last_call == "g(f32[2])"
+
+
+def test_a_name_that_is_missing_has_a_sentence():
+    with pytest.raises(MissingName, match="The program defines no `accumulate`"):
+        _ = answer(double=double).accumulate
+
+
+class Rude:
+    def __repr__(self):
+        raise KeyError("no")
+
+
+class RudeFunction:
+    def __call__(self):
+        return None
+
+    def __getattr__(self, name):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (torch.ones(2, 3), "f32[2, 3]"),
+        (torch.tensor(1), "i64[]"),
+        (torch.ones(1, dtype=torch.bfloat16, device="meta"), "bf16[1] meta"),
+        (torch.zeros(2, dtype=torch.float8_e4m3fn), "float8_e4m3fn[2]"),
+        (nn.Parameter(torch.ones(4)), "f32[4]"),
+        (nn.Sequential(nn.ReLU()), "Sequential"),
+        ([torch.ones(1), 2], "[f32[1], 2]"),
+        ((1, "a"), "(1, 'a')"),
+        ([1, 2, 3, 4, 5], "[1, 2, 3, … 5 in all]"),
+        (double, "double"),
+        (nn.ReLU, "ReLU"),
+        (torch.float32, "torch.float32"),
+        ("two\nlines", "'two\\nlines'"),
+    ],
+)
+def test_values_are_described_in_a_few_words(value, words):
+    assert describe(value) == words
+
+
+def test_values_that_refuse_to_be_described_are_named():
+    assert describe(Rude()) == "<Rude: repr raised KeyError>"
+    assert describe(RudeFunction()) == "<RudeFunction: repr raised RuntimeError>"
+
+
+def test_a_long_value_is_cut():
+    words = describe("x" * 500)
+    assert len(words) == LONGEST
+    assert words.endswith("…")
+
+
+def test_a_call_is_described_as_it_is_written():
+    words = describe_call("split_heads", (torch.ones(2, 3, 20), 4), {"mask": None})
+    assert words == "split_heads(f32[2, 3, 20], 4, mask=None)"

@@ -1,0 +1,72 @@
+"""What a check file declares, in the order in which it stands there."""
+
+import pytest
+
+from tensortutor.checking import accepted, check, declare, mutant
+from tensortutor.checking.declare import Declarations, base_name
+
+
+@pytest.fixture
+def declared(monkeypatch):
+    fresh = Declarations()
+    monkeypatch.setattr(declare, "declared", fresh)
+    return fresh
+
+
+def test_checks_are_declared_in_order_and_stay_functions(declared):
+    @check("doubles", forbid=("torch.Tensor.mul_", "torch.add"))
+    def doubles(answer, rng, device):
+        return answer
+
+    @check("counts", counts_calls=True)
+    def counts(answer, rng, device):
+        return None
+
+    assert [c.name for c in declared.checks] == ["doubles", "counts"]
+    assert declared.checks[0].run is doubles
+    assert declared.checks[0].forbid == {"mul", "add"}
+    assert [c.watched for c in declared.checks] == [True, True]
+    assert doubles("same", None, None) == "same"
+
+
+def test_a_check_that_forbids_and_counts_nothing_is_not_watched(declared):
+    @check("plain")
+    def plain(answer, rng, device):
+        return None
+
+    assert not declared.checks[0].watched
+
+
+def test_mutants_and_accepted_answers_keep_their_functions(declared):
+    @check("adds")
+    def adds(answer, rng, device):
+        return None
+
+    @mutant("subtracts", caught_by=adds)
+    def add(a, b):
+        return a - b
+
+    wrong = add
+
+    @accepted("the other way round")
+    def add(a, b):
+        return b + a
+
+    assert [(s.name, s.value) for s in declared.substitutes] == [
+        ("subtracts", wrong),
+        ("the other way round", add),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("torch.softmax", "softmax"),
+        ("torch.nn.functional.softmax", "softmax"),
+        ("torch.Tensor.add_", "add"),
+        ("torch.Tensor.__matmul__", "matmul"),
+        ("softmax", "softmax"),
+    ],
+)
+def test_a_shortcut_is_forbidden_by_the_last_part_of_its_name(path, name):
+    assert base_name(path) == name

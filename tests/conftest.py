@@ -1,0 +1,26 @@
+"""What every test gets: a home of its own and the same terminal everywhere."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# No deadlines: on a busy machine they fail for no fault of the code.
+settings.register_profile("tensortutor", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("tensortutor")
+
+TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": "120", "LINES": "40"}
+UNWANTED = ("NO_COLOR", "FORCE_COLOR", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONWARNINGS")
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The learner's home of this test. No test reads or writes the real one."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("TENSORTUTOR_HOME", str(home))
+    for name, value in TERMINAL.items():
+        monkeypatch.setenv(name, value)
+    for name in UNWANTED:
+        monkeypatch.delenv(name, raising=False)
+    return home

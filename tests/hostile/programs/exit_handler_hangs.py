@@ -1,0 +1,7 @@
+# tries = "To hang when the program is over."
+# outcome = ["time"]
+# limits = {wall_s = 1}
+import atexit
+import time
+
+atexit.register(time.sleep, 1000)

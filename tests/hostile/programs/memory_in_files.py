@@ -1,0 +1,8 @@
+# tries = "To take memory with files in /dev/shm, each of them within the limit."
+# outcome = ["raised"]
+# output = ["Errno"]
+# limits = {file_bytes = 16_777_216, wall_s = 10}
+# layers = ["full"]
+for number in range(5):
+    with open(f"/dev/shm/{number}", "wb") as file:
+        file.write(bytes(12_000_000))

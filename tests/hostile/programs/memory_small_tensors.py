@@ -1,0 +1,8 @@
+# tries = "To take all memory with many small tensors."
+# outcome = ["memory"]
+# limits = {memory_bytes = 536_870_912, wall_s = 10}
+import torch
+
+kept = []
+while True:
+    kept.append(torch.ones(5000))

@@ -1,0 +1,7 @@
+# tries = "Endless output of child processes that outlive the program."
+# outcome = ["done"]
+# limits = {wall_s = 5, output_bytes = 100_000}
+import subprocess
+
+for word in ("yes", "no"):
+    subprocess.Popen(["yes", word], start_new_session=True)

@@ -1,0 +1,241 @@
+"""Every program of the corpus, in every layer: see README.md for the format."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensortutor.protocol.events import (
+    Event,
+    Finished,
+    Judged,
+    Notice,
+    Output,
+    Raised,
+    event_to_json,
+)
+from tensortutor.protocol.jobs import Job, Judge, Limits
+from tensortutor.runner import Runner, Settings
+from tensortutor.runner.sandbox import why_no_full, why_no_landlock
+from tests.hostile import corpus
+from tests.hostile.world import World, processes
+
+PROGRAMS = Path(__file__).with_name("programs")
+EXERCISE = Path(__file__).with_name("exercise.py")
+CHECKS = ("doubles every number", "keeps the type of whole numbers")
+WHY_NOT = {"full": why_no_full, "landlock": why_no_landlock}
+LIMITS = {"wall_s": 10.0, "memory_bytes": 2 << 30, "file_bytes": 1 << 24, "output_bytes": 200_000}
+PATIENCE_S = 5.0
+"""How long what must happen may take before it counts as never."""
+WAITING = {"full": 6, "landlock": 3}
+"""Processes between two runs. full: bubblewrap (2), the zygote, a keeper (2), the waiting program;
+landlock: the zygote, a keeper, the waiting program."""
+LASTING = {"full": 3, "landlock": 1}
+"""Those of them that outlive a run."""
+ROOM = 1_000_000
+"""Bytes of events beside the output that a run may cause."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What a program's header says; README.md explains the fields."""
+
+    source: str
+    tries: str = ""
+    outcome: tuple[str, ...] = ("done",)
+    output: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    sentence: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ("full", "landlock")
+    limits: dict[str, Any] = field(default_factory=dict)
+    judged: bool = False
+    stop_at: str = ""
+    other_lesson: bool = False
+
+
+def attacks(name: str) -> list[Attack]:
+    """The programs of one file."""
+    found = []
+    for header, source in corpus.read(PROGRAMS, name):
+        lists = {key: tuple(value) for key, value in header.items() if isinstance(value, list)}
+        found.append(Attack(source, **{**header, **lists}))
+    return found
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Every layer with every program that is meant for it."""
+    names = corpus.names(PROGRAMS)
+    return [(layer, n) for layer in WHY_NOT for n in names if layer in attacks(n)[0].layers]
+
+
+# --- the place ---
+
+
+@dataclass
+class Place:
+    """A Runner in one layer with a world around it."""
+
+    layer: str
+    runner: Runner
+    world: World
+
+    def run(self, job: Job, stop_at: str = "") -> list[Event]:
+        """All events of a run, which is stopped when it has printed `stop_at`."""
+        run = self.runner.start(job)
+        events = []
+        for event in run:
+            events.append(event)
+            if stop_at and isinstance(event, Output) and stop_at in event.text:
+                run.stop()
+        assert isinstance(events[-1], Finished)
+        return events
+
+    def told(self) -> tuple[str, ...]:
+        return (self.world.told(min(self.processes())[0]),)
+
+    def processes(self) -> set[tuple[int, str]]:
+        return processes(self.world.token)
+
+    def await_quiet(self) -> set[tuple[int, str]]:
+        """Wait until only what waits for the next run is there, and say what that is."""
+        await_that(lambda: len(self.processes()) == WAITING[self.layer], self.describe)
+        return self.processes()
+
+    def describe(self) -> str:
+        rows = []
+        for pid, start in sorted(self.processes()):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")[-60:]
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+            rows.append(f"{pid} started {start} state, parent {state}: {words!r}")
+        return f"{len(rows)} processes, not {WAITING[self.layer]}:\n" + "\n".join(rows)
+
+
+def await_that(holds: Callable[[], bool], describe: Callable[[], str]) -> None:
+    """Wait until something is so; fail with a description if it never is."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > end:
+            pytest.fail(describe())
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def layer(request: pytest.FixtureRequest) -> str:
+    name = str(request.param)
+    if reason := WHY_NOT[name]():
+        pytest.skip(f"the {name} layer is not possible here: {reason}")
+    return name
+
+
+@pytest.fixture(scope="module")
+def place(layer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    world = World(tmp_path_factory.mktemp(f"world_{layer}"))
+    settings = Settings(scratch=world.scratch, device="cpu", sandbox=layer, spares=1)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in world.environment().items():
+            patch.setenv(name, value)
+        with Runner(settings) as runner:
+            runner.prepare()
+            yield Place(layer, runner, world)
+    world.close()
+
+
+# --- the tests ---
+
+each_layer = pytest.mark.parametrize("layer", list(WHY_NOT), indirect=True, scope="module")
+
+
+@each_layer
+def test_a_right_answer_passes(place: Place) -> None:
+    events = place.run(Job("def double(x):\n    return 2 * x\n", judge=judge()))
+    assert [e.ok for e in events if isinstance(e, Judged)] == [True]
+
+
+@each_layer
+def test_a_wrong_answer_fails(place: Place) -> None:
+    events = place.run(Job("def double(x):\n    return x\n", judge=judge()))
+    assert [e.failed for e in events if isinstance(e, Judged)] == [CHECKS]
+
+
+@pytest.mark.parametrize(("layer", "name"), pairs(), indirect=["layer"], scope="module")
+def test_an_attack_fails(place: Place, name: str) -> None:
+    world = place.world
+    before, world_before = place.await_quiet(), world.fingerprint()
+    scratch = f"hostile.{name}"
+    for attack in attacks(name):
+        job = Job(
+            attack.source, f"{name}.py", place.told(),
+            scratch="hostile.next" if attack.other_lesson else scratch,
+            judge=judge() if attack.judged else None,
+            limits=Limits(**{**LIMITS, **attack.limits}),
+        )  # fmt: skip
+        see(place.run(job, attack.stop_at), attack, job, world)
+
+    assert len(place.await_quiet() & before) <= LASTING[place.layer], place.describe()
+    assert world.fingerprint() == world_before
+    assert world.left_behind() == []
+    assert world.visited() == []
+    probe = place.run(Job(PROBE, "probe.py", (world.token,), scratch=scratch))
+    assert text_of(probe) == "clean\n", probe
+    assert len(place.await_quiet() & before) <= LASTING[place.layer], place.describe()
+    for folder in (scratch, "hostile.next"):
+        shutil.rmtree(world.scratch / folder, ignore_errors=True)
+    assert set(os.listdir(world.scratch)) <= {"other.lesson", ".runs"}
+
+
+def judge() -> Judge:
+    return Judge(EXERCISE.read_text(encoding="utf-8"), "checks/exercise.py", (3, 4), CHECKS)
+
+
+def see(events: list[Event], attack: Attack, job: Job, world: World) -> None:
+    """What the program's header promises about its events is so."""
+    finished, text = events[-1], text_of(events)
+    assert isinstance(finished, Finished)
+    shown = f"{finished}\n{text[-2000:]}"
+    assert finished.outcome in attack.outcome, shown
+    for words in attack.sentence:
+        assert words in finished.sentence, shown
+    for words in attack.output:
+        assert words in text, shown
+    for words in (*attack.absent, world.secret):
+        assert words not in text + finished.sentence, shown
+    assert len(text) <= job.limits.output_bytes + ROOM
+    assert sum(len(str(event_to_json(event))) for event in events) <= (
+        6 * job.limits.output_bytes + ROOM
+    )
+    assert sum(isinstance(event, Finished) for event in events) == 1
+    verdicts = [event for event in events if isinstance(event, Judged)]
+    assert len(verdicts) == (job.judge is not None)
+    assert not any(verdict.ok for verdict in verdicts), shown
+
+
+def text_of(events: list[Event]) -> str:
+    """All that was said, on either stream, by tensortutor too."""
+    return "".join(e.text for e in events if isinstance(e, (Output, Raised, Notice)))
+
+
+PROBE = """
+import builtins, os, signal, sys, tempfile, threading
+import numpy, torch
+
+token = sys.argv[1]
+facts = {
+    "torch is torch": "site-packages" in torch.__file__ and "site-packages" in numpy.__file__,
+    "builtins": all(type(f) is type(len) for f in (print, isinstance, all, abs, torch.allclose, torch.equal)),
+    "one thread": threading.active_count() == 1 and len(os.listdir("/proc/self/task")) <= 1 + 2 * os.cpu_count(),
+    "tracing": sys.gettrace() is None and sys.getprofile() is None,
+    "arithmetic": torch.ones(3).sum().item() == 3 and torch.equal(torch.ones(2), torch.ones(2)),
+    "environment": not [n for n in os.environ if "HOSTILE" in n],
+    "temporary folder": os.listdir(tempfile.gettempdir()) == ["program"],
+    "shared memory": not [n for n in os.listdir("/dev/shm") if token in n],
+    "signals": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and not signal.pthread_sigmask(signal.SIG_BLOCK, []),
+    "standard streams": sys.stdin.read() == "" and sys.stdout.fileno() == 1,
+}
+print("clean" if all(facts.values()) else [name for name, so in facts.items() if not so])
+"""
+"""Sees leftovers of earlier runs."""

@@ -1,0 +1,133 @@
+"""What lies around the sandbox: a home with secrets, other people's files, open ports."""
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class World:
+    """A folder to attack. token marks what belongs to the test, secret must never be printed."""
+
+    folder: Path
+    token: str = field(default_factory=lambda: f"tt{secrets.token_hex(6)}")
+    secret: str = field(default_factory=lambda: f"secret{secrets.token_hex(8)}")
+
+    def __post_init__(self) -> None:
+        self.home = self.folder / "home"
+        self.elsewhere = self.folder / "elsewhere"
+        self.scratch = self.folder / "scratch"
+        self.other_lesson = self.scratch / "other.lesson"
+        for path in (self.home / ".ssh", self.elsewhere, self.other_lesson):
+            path.mkdir(parents=True)
+        for path in (
+            self.home / ".ssh" / "id_ed25519", self.home / ".bashrc", self.home / "notes.txt",
+            self.elsewhere / "data.txt", self.other_lesson / "model.pt",
+        ):  # fmt: skip
+            path.write_text(f"{self.secret}\n")
+            path.chmod(0o600)
+        self._listeners = [self._listen(*address) for address in self._addresses()]
+
+    def _addresses(self) -> list[tuple[int, object]]:
+        return [
+            (socket.AF_INET, ("127.0.0.1", 0)),
+            (socket.AF_UNIX, f"\0{self.token}"),
+            (socket.AF_UNIX, str(self.elsewhere / "s")),
+        ]
+
+    def _listen(self, family: int, address: object) -> socket.socket:
+        listener = socket.socket(family)
+        listener.bind(address)  # type: ignore[arg-type]
+        listener.listen()
+        listener.setblocking(False)
+        return listener
+
+    def environment(self) -> dict[str, str]:
+        """Variables of the host. The first marks our processes, the others are secrets."""
+        port = self._listeners[0].getsockname()[1]
+        proxy = f"http://me:{self.secret}@127.0.0.1:{port}"
+        return {
+            "TORCH_TEST_MARKER": self.token, "HOME": str(self.home), "HF_TOKEN": self.secret,
+            "AWS_SECRET_ACCESS_KEY": self.secret, "TORCH_PASSWORD": self.secret,
+            "DATABASE_URL": self.secret, "SSH_AUTH_SOCK": str(self.elsewhere / "s"),
+            "https_proxy": proxy, "HTTP_PROXY": proxy,
+        }  # fmt: skip
+
+    def told(self, zygote: int) -> str:
+        """What every program learns about the world, as JSON in its first argument."""
+        return json.dumps(
+            {
+                "home": str(self.home), "elsewhere": str(self.elsewhere),
+                "scratch": str(self.scratch), "other_lesson": str(self.other_lesson),
+                "checkout": str(CHECKOUT), "token": self.token, "host": os.getpid(),
+                "zygote": zygote, "port": self._listeners[0].getsockname()[1],
+                "abstract": self.token, "socket": str(self.elsewhere / "s"),
+            }
+        )  # fmt: skip
+
+    def fingerprint(self) -> dict[str, str]:
+        """Every file around the sandbox with its owner, mode, times and content."""
+        found = {}
+        for top in (self.home, self.elsewhere, self.other_lesson):
+            for path in (top, *sorted(top.rglob("*"))):
+                status = path.lstat()
+                content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+                digest = hashlib.blake2b(content).hexdigest()
+                found[str(path)] = (
+                    f"{status.st_mode:o} {status.st_uid} {status.st_gid} {status.st_mtime_ns} "
+                    f"{status.st_nlink} {os.listxattr(path, follow_symlinks=False)} {digest}"
+                )
+        return found
+
+    def left_behind(self) -> list[str]:
+        """Files with the token in their names, where a program may have put them."""
+        places = ("/tmp", "/var/tmp", "/dev/shm", "/", "/dev/mqueue", str(CHECKOUT))
+        return [
+            os.path.join(place, name)
+            for place in (*places, str(CHECKOUT / "tensortutor"), str(self.folder), str(self.scratch))
+            if os.path.isdir(place)
+            for name in os.listdir(place)
+            if self.token in name
+        ]
+
+    def visited(self) -> list[str]:
+        """The listeners that somebody has connected to."""
+        found = []
+        for listener in self._listeners:
+            with contextlib.suppress(BlockingIOError):
+                listener.accept()[0].close()
+                found.append(repr(listener.getsockname()))
+        return found
+
+    def close(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+
+
+def processes(token: str) -> set[tuple[int, str]]:
+    """Processes that carry the token in their environment or command line: (pid, start time)."""
+    return {found for pid in _pids() if (found := _marked(pid, token.encode()))}
+
+
+def _pids() -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            yield int(name)
+
+
+def _marked(pid: int, token: bytes) -> tuple[int, str] | None:
+    try:
+        about = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        words = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ProcessLookupError):
+        return None  # it has just ended, or is not ours
+    # A process that has ended and waits to be collected ("Z") has no environment any more.
+    return (pid, about[19]) if token in words else None

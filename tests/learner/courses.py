@@ -1,0 +1,36 @@
+"""Small lessons and courses, built without files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tensortutor.course.model import Chapter, Course, JudgeFile, Lesson, Pane, Prose, Step
+
+STARTER = "def answer():\n    ...\n"
+WALK = "print('walk')\n"
+
+
+def lesson(id: str = "tensors/first", requires: Sequence[str] = ()) -> Lesson:
+    """Three steps: prose, a `run` pane, the judged one."""
+    return Lesson(
+        id=id,
+        title=id.title(),
+        goal="A goal.",
+        requires=tuple(requires),
+        minutes=5,
+        device="any",
+        steps=(
+            Step("Insight", (Prose("Text.", 1),), 1),
+            Step("See it run", (Pane("run", WALK, 2, "walk"),), 2),
+            Step("Practice", (Pane("exercise", STARTER, 3),), 3, ("a", "b"), "solution"),
+        ),
+        judge=JudgeFile(Path("judge.py"), "", ("a check",), (), ()),
+        path=Path("lesson.md"),
+    )
+
+
+def course(requires: Mapping[str, Sequence[str]]) -> Course:
+    """One chapter; `requires` maps each lesson's slug to those it needs."""
+    lessons = tuple(
+        lesson(f"c/{slug}", [f"c/{need}" for need in needs]) for slug, needs in requires.items()
+    )
+    return Course("A course", (Chapter("c", 1, "C", "", lessons),), Path("."))

@@ -1,0 +1,5 @@
+# says = "sys.exit with a number."
+import sys
+
+print("before")
+sys.exit(3)

@@ -1,0 +1,14 @@
+# says = "matplotlib draws into a file, without a display; without matplotlib it is missing in both."
+import os
+
+try:
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+except ImportError as error:
+    print(error)
+else:
+    plt.plot([1, 2, 3])
+    plt.savefig("plot.png")
+    print(os.path.getsize("plot.png") > 1000)

@@ -1,0 +1,3 @@
+# says = "A program that is not Python exits with 1."
+# stderr = ["SyntaxError", "line 3"]
+print("never"

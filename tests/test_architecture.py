@@ -1,0 +1,126 @@
+"""The walls of the house: who may load what, and how large a room may be."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tensortutor"
+FILES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 60
+
+GUESTS = ("worker", "checking", "lab")
+CORE = ("options", "protocol", "course", "learner", "runner")
+LOADS_NOT = {
+    **dict.fromkeys(CORE, ("textual", "rich", "torch", "numpy")),
+    **dict.fromkeys(GUESTS, ("textual", "rich")),
+    "ui": ("torch", "numpy"),
+    "report": ("textual", "rich", "torch", "numpy"),
+    **dict.fromkeys(("cli", "commands"), ("textual", "torch", "numpy")),
+}
+MAY_IMPORT = {
+    "protocol": {"protocol"},
+    "checking": {"torch", "checking"},
+    "lab": {"torch", "lab"},
+    "worker": {"torch", "worker", "checking", "lab", "protocol"},
+}
+REPORT = """
+import importlib, json, sys
+unwanted, modules = json.loads(sys.argv[1])
+for module in modules:
+    importlib.import_module(module)
+    print(json.dumps([module, sorted(set(unwanted) & set(sys.modules))]))
+"""
+
+
+def part(file: Path) -> str:
+    """The part of the house that a file belongs to: a folder, or a module beside the folders."""
+    return file.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def module_name(file: Path) -> str:
+    names = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(names[:-1] if names[-1] == "__init__" else names)
+
+
+def modules_of(name: str) -> list[str]:
+    return [module_name(f) for f in FILES if part(f) == name and f.stem != "__main__"]
+
+
+def imports_of(file: Path) -> Iterator[tuple[str, int]]:
+    """Every module that a file cannot do without, with its line; those inside functions too."""
+    package = module_name(file).split(".")
+    if file.name != "__init__.py":
+        package.pop()
+    tree = ast.parse(file.read_text("utf-8"))
+    optional = {id(node) for block in ast.walk(tree) for node in may_be_missing(block)}
+    for node in ast.walk(tree):
+        if id(node) in optional:
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, node.module] if node.module else base)
+            if module == "tensortutor":
+                yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
+            else:
+                yield module, node.lineno
+
+
+def may_be_missing(block: ast.AST) -> list[ast.stmt]:
+    """The statements of `with contextlib.suppress(ImportError)`."""
+    if isinstance(block, ast.With) and "suppress(ImportError)" in ast.unparse(block.items[0]):
+        return block.body
+    return []
+
+
+def test_every_part_of_the_house_is_known():
+    assert {part(file) for file in FILES} == {*LOADS_NOT, "__init__", "__main__"}
+
+
+@pytest.mark.parametrize("name", LOADS_NOT)
+def test_a_part_does_not_load_what_it_must_not(name):
+    modules = modules_of(name)
+    assert modules, f"there is no part {name!r}"
+    task = json.dumps([LOADS_NOT[name], modules])
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, task], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(loaded) == len(modules)
+    first = next((entry for entry in loaded if entry[1]), None)
+    assert first is None, f"importing {first[0]} loads {', '.join(first[1])}"
+
+
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_a_part_that_another_interpreter_runs_needs_nothing_else(name):
+    allowed = MAY_IMPORT[name]
+    strangers = []
+    for file in (f for f in FILES if part(f) == name):
+        for module, line in imports_of(file):
+            root, _, rest = module.partition(".")
+            known = rest.partition(".")[0] if root == "tensortutor" else root
+            if known not in allowed and known not in sys.stdlib_module_names:
+                strangers.append(f"{file.relative_to(ROOT)}:{line} imports {module}")
+    assert not strangers, "\n".join(strangers)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
+def test_a_module_is_described_and_small(file):
+    text = file.read_text("utf-8")
+    tree = ast.parse(text)
+    assert ast.get_docstring(tree), "the module has no docstring"
+    lines = text.count("\n")
+    assert lines <= MOST_LINES
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= MOST_LINES_OF_A_FUNCTION, f"{node.name} has {length} lines"

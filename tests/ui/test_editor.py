@@ -1,0 +1,144 @@
+import pytest
+from textual.app import App
+from textual.widgets.text_area import Selection
+
+from tensortutor.ui.widgets.editor import MARGIN, Editor
+
+
+class EditorApp(App[None]):
+    CSS_PATH = "../../tensortutor/ui/styles/lesson.tcss"
+
+    def compose(self):
+        yield Editor(id="editor")
+
+
+async def edited(text: str, cursor: tuple[int, int], *keys: str, to=None) -> Editor:
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text(text)
+        editor.focus()
+        editor.selection = Selection(cursor, to or cursor)
+        await pilot.press(*keys)
+        return editor
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("def f():", "def f():\n    "),
+        ("    if x:  # why", "    if x:  # why\n        "),
+        ("f(", "f(\n    "),
+        ("    x = [1,", "    x = [1,\n    "),
+        ("        return x", "        return x\n    "),
+        ("    return f(", "    return f(\n        "),
+        ("    return f(a,", "    return f(a,\n    "),
+        ("x = 1", "x = 1\n"),
+        ("    pass", "    pass\n"),
+        ("", "\n"),
+    ],
+)
+async def test_enter_indents_as_python_wants(text, after):
+    editor = await edited(text, (0, len(text)), "enter")
+    assert editor.text == after
+
+
+async def test_enter_replaces_the_selection_and_undoes_in_one_step():
+    editor = await edited("if a: b", (0, 5), "enter", to=(0, 7))
+    assert editor.text == "if a:\n    "
+    editor = await edited("if a: b", (0, 5), "enter", "ctrl+z", to=(0, 7))
+    assert editor.text == "if a: b"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "after"),
+    [
+        ("        x", 8, "    x"),
+        ("      x", 6, "    x"),
+        ("    x", 4, "x"),
+        ("   x", 3, "x"),
+        ("    x", 5, "    "),
+        ("a   b", 4, "a  b"),
+    ],
+)
+async def test_backspace_in_the_indentation_goes_to_the_last_stop(text, column, after):
+    assert (await edited(text, (0, column), "backspace")).text == after
+
+
+async def test_tab_goes_to_the_next_stop():
+    assert (await edited("ab", (0, 2), "tab")).text == "ab  "
+
+
+async def test_tab_and_shift_tab_move_selected_lines():
+    text = "a\n    b\n\nc"
+    editor = await edited(text, (0, 0), "tab", to=(3, 1))
+    assert editor.text == "    a\n        b\n\n    c"
+    editor = await edited(editor.text, (0, 0), "shift+tab", to=(3, 1))
+    assert editor.text == text
+
+
+@pytest.mark.parametrize("key", ["ctrl+underscore", "ctrl+slash"])
+async def test_comment_toggle(key):
+    text = "    a\n\n        b\nc"
+    editor = await edited(text, (0, 2), key, to=(2, 3))
+    assert editor.text == "    # a\n\n    #     b\nc"
+    editor = await edited(editor.text, (0, 2), key, to=(2, 3))
+    assert editor.text == text
+
+
+async def test_a_toggle_undoes_in_one_step_and_keeps_the_selection():
+    editor = await edited("a\nb", (0, 0), "ctrl+underscore", to=(1, 1))
+    assert editor.text == "# a\n# b"
+    assert editor.selected_text == "a\n# b"
+    editor = await edited("a\nb", (0, 0), "ctrl+underscore", "ctrl+z", to=(1, 1))
+    assert editor.text == "a\nb"
+
+
+async def test_a_read_only_editor_changes_nothing():
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text("    a")
+        editor.read_only = True
+        editor.focus()
+        await pilot.press("end", "enter", "tab", "shift+tab", "backspace", "ctrl+slash", "x")
+        assert editor.text == "    a"
+
+
+async def test_only_what_can_be_seen_is_coloured_and_scrolling_colours_the_rest():
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text("x = None\n" * 3_000)
+        await pilot.pause()
+        assert 24 <= len(editor._highlights) <= 24 + 2 * MARGIN + 2
+        editor.move_cursor((2_500, 0))
+        await pilot.pause()
+        assert editor._highlights[2_500]
+        assert len(editor._highlights) <= 24 + 2 * MARGIN + 2
+
+
+async def test_python_is_coloured():
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text('def f(x):\n    return "a" + str(1)  # é\n')
+        await pilot.pause()
+        names = {name for line in editor._highlights.values() for _, _, name in line}
+        assert names == {"keyword", "definition", "string", "call", "number", "comment"}
+        styles = {segment.text: segment.style for segment in editor.render_line(1)}
+        assert styles["return"].color != styles['"a"'].color
+
+
+async def test_marks_show_in_the_gutter_and_on_the_line():
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text("a\nb\nc\n")
+        editor.mark({1: "called", 3: "failed"})
+        await pilot.pause()
+        assert editor.render_line(0).text.startswith("1›")
+        assert editor.render_line(2).text.startswith("3✗")
+        grounds = [editor.render_line(y)._segments[-1].style.bgcolor for y in range(3)]
+        assert grounds[2] != grounds[1] != grounds[0]
+        assert editor.cursor_location == (2, 0)
