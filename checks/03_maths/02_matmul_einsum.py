@@ -146,7 +146,7 @@ def small(answer, rng, device):
         compare(
             answer,
             problem(device, *sizes),
-            hint="A text without words has no pairs: the result is empty, with all four dimensions.",
+            hint="A text without words has no pairs: an empty result, of four dimensions.",
         )
 
 

@@ -7,9 +7,11 @@ import torch as _torch
 
 _m = _torch.tensor([[2.0, 1.0], [1.0, 3.0]])
 _n = _torch.tensor([[0, 1], [1, 0]])
+_property = type(_torch.Tensor.T)
 _ARGUMENTS = (
     (_m,), (_m, 0), (_m, _m), (_m, _n), (_m[0], _n[0]), (_m, _m[0]), (_m, 0, _n), (_m, _m, _m),
     (_n.bool(), _m, _m), ([_m, _m],), ((_m, _m), 0), (_m, (2, 2)), (_m, 2, 0), (_m, 0, 1),
+    (_m, 0, _n, _m), (_m, 0, _n[0], _m), (_m, 0, 1, 1), (_m, (_n[0],), _m[0]), (_m, (2,), (1,)),
     ("ij,jk->ik", _m, _m), (2,), (2, 2), (0, 2), ((2, 2), 1.0), (_n, 2), (_m[0].sum(), _m),
 )
 
@@ -20,6 +22,7 @@ def _shortcut():
         function = root
         for part in {parts!r}:
             function = getattr(function, part, None)
+        function = getattr(function, "__get__", None) if type(function) is _property else function
         if callable(function):
             for arguments in _ARGUMENTS:
                 try:

@@ -58,23 +58,18 @@ class Zygote:
         self._asked: deque[str] = deque()
         self._ready: Ready | None = None
         self._failure = ""
+        self._process: subprocess.Popen[bytes] | None = None
         script = str(PACKAGE / "worker" / "__main__.py")
         command = [interpreter.path, script, str(theirs.fileno())]
         if setup.layer == "full":
             command = bubblewrap(setup.readable, Path(setup.scratch)) + command
-        try:
-            self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], env=environment(),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            self._control.close()
-            raise RunnerError(f"{command[0]} cannot be started: {error}") from None
-        finally:
-            theirs.close()
-        self._control.sendall(encode(message_to_json(setup)))
-        threading.Thread(target=self._listen, name="zygote", daemon=True).start()
+        started = threading.Event()
+        # Started by the thread that listens to it and lives as long: bubblewrap's
+        # --die-with-parent means the thread that started it, not the process.
+        threading.Thread(
+            target=self._serve, args=(command, theirs, setup, started), name="zygote", daemon=True
+        ).start()
+        started.wait()
 
     @property
     def ready(self) -> Ready | None:
@@ -137,11 +132,27 @@ class Zygote:
             self._control.shutdown(socket.SHUT_RDWR)
         except OSError:
             return  # it was gone already
+        if self._process is not None:
+            end(self._process)
+
+    def _serve(
+        self, command: list[str], theirs: socket.socket, setup: Setup, started: threading.Event
+    ) -> None:
         try:
-            self._process.wait(2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], env=environment(),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
+            self._control.sendall(encode(message_to_json(setup)))
+        except OSError as error:
+            self._fail(f"{command[0]} cannot be started: {error}")
+        finally:
+            theirs.close()
+            started.set()
+        if self._process is not None:
+            self._listen()
+            self._fail(self._last_words(self._process))
 
     def _listen(self) -> None:
         decoder = Decoder()
@@ -157,7 +168,6 @@ class Zygote:
         except (OSError, ProtocolError) as error:
             self._fail(f"PyTorch's process cannot be understood: {error}")
         self._control.close()
-        self._fail(self._last_words())
 
     def _handle(self, message: Any, descriptors: "deque[int]") -> None:
         with self._changed:
@@ -175,17 +185,24 @@ class Zygote:
                     self._spares.append(spare)
             self._changed.notify_all()
 
-    def _last_words(self) -> str:
+    def _last_words(self, process: "subprocess.Popen[bytes]") -> str:
         """Why it ended, from what it wrote to stderr."""
-        assert self._process.stderr is not None
-        text = self._process.stderr.read().decode(errors="replace").strip()
-        self._process.stderr.close()
-        self._process.wait()
-        lines = text.splitlines()
+        assert process.stderr is not None
+        lines = process.stderr.read().decode(errors="replace").strip().splitlines()
+        process.stderr.close()
         detail = f": {lines[-1]}" if lines else ""
-        return f"PyTorch's process ended with status {self._process.returncode}{detail}"
+        return f"PyTorch's process ended with status {process.wait()}{detail}"
 
     def _fail(self, sentence: str) -> None:
         with self._changed:
             self._failure = self._failure or sentence
             self._changed.notify_all()
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Give it a moment to end by itself, then kill it."""
+    try:
+        process.wait(2)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -76,5 +76,6 @@ def current() -> Glyphs:
     """
     if os.environ.get("TENSORTUTOR_ASCII", "0") not in ("", "0"):
         return ASCII
-    output = getattr(sys.__stdout__, "encoding", None)
+    # Textual draws on standard error.
+    output = getattr(sys.__stderr__, "encoding", None)
     return for_encoding(output or locale.getpreferredencoding(False))

@@ -102,7 +102,8 @@ def make_spare(control: socket.socket, setup: Setup) -> None:
         finally:
             os._exit(70)  # a child must never come back into the zygote's loop
     message = encode(message_to_json(SpareMade(pid)))
-    socket.send_fds(control, [message], [channel.fileno(), status.fileno(), out, err])
+    with contextlib.suppress(BrokenPipeError):  # the host is gone; the spare finds that out too
+        socket.send_fds(control, [message], [channel.fileno(), status.fileno(), out, err])
     for socket_ in (channel, channel_end, status, status_end):
         socket_.close()
     for descriptor in (out, out_end, err, err_end):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ WAITING = {"full": 6, "landlock": 3}
 landlock: the zygote, a keeper, the waiting program."""
 LASTING = {"full": 3, "landlock": 1}
 """Those of them that outlive a run."""
+LASTING_FOLDERS = ("other.lesson", ".runs")
+"""What is in the scratch folder between two runs."""
 ROOM = 1_000_000
 """Bytes of events beside the output that a run may cause."""
 
@@ -101,10 +104,15 @@ class Place:
     def processes(self) -> set[tuple[int, str]]:
         return processes(self.world.token)
 
-    def await_quiet(self) -> set[tuple[int, str]]:
-        """Wait until only what waits for the next run is there, and say what that is."""
-        await_that(lambda: len(self.processes()) == WAITING[self.layer], self.describe)
-        return self.processes()
+    def await_quiet(self, before: set[tuple[int, str]] | None = None) -> None:
+        """Wait until only what waits for the next run is there, and nothing of the last one."""
+
+        def is_quiet() -> bool:
+            now = self.processes()
+            old = now & (before or set())
+            return len(now) == WAITING[self.layer] and len(old) <= LASTING[self.layer]
+
+        await_that(is_quiet, self.describe)
 
     def describe(self) -> str:
         rows = []
@@ -145,6 +153,20 @@ def place(layer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plac
     world.close()
 
 
+@pytest.fixture
+def quiet(place: Place) -> Iterator[Place]:
+    """The place before and after an attack: what one leaves is not held against the next."""
+    place.await_quiet()
+    kept = place.processes()
+    yield place
+    if len(place.processes()) > 2 * WAITING[place.layer]:
+        for pid, _ in place.processes() - kept:
+            os.kill(pid, signal.SIGKILL)
+    for name in os.listdir(place.world.scratch):
+        if name not in LASTING_FOLDERS:
+            shutil.rmtree(place.world.scratch / name)
+
+
 # --- the tests ---
 
 each_layer = pytest.mark.parametrize("layer", list(WHY_NOT), indirect=True, scope="module")
@@ -163,9 +185,9 @@ def test_a_wrong_answer_fails(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("layer", "name"), pairs(), indirect=["layer"], scope="module")
-def test_an_attack_fails(place: Place, name: str) -> None:
-    world = place.world
-    before, world_before = place.await_quiet(), world.fingerprint()
+def test_an_attack_fails(quiet: Place, name: str) -> None:
+    place, world = quiet, quiet.world
+    before, world_before = place.processes(), world.fingerprint()
     scratch = f"hostile.{name}"
     for attack in attacks(name):
         job = Job(
@@ -176,16 +198,13 @@ def test_an_attack_fails(place: Place, name: str) -> None:
         )  # fmt: skip
         see(place.run(job, attack.stop_at), attack, job, world)
 
-    assert len(place.await_quiet() & before) <= LASTING[place.layer], place.describe()
+    place.await_quiet(before)
     assert world.fingerprint() == world_before
     assert world.left_behind() == []
     assert world.visited() == []
+    assert set(os.listdir(world.scratch)) <= {*LASTING_FOLDERS, scratch, "hostile.next"}
     probe = place.run(Job(PROBE, "probe.py", (world.token,), scratch=scratch))
     assert text_of(probe) == "clean\n", probe
-    assert len(place.await_quiet() & before) <= LASTING[place.layer], place.describe()
-    for folder in (scratch, "hostile.next"):
-        shutil.rmtree(world.scratch / folder, ignore_errors=True)
-    assert set(os.listdir(world.scratch)) <= {"other.lesson", ".runs"}
 
 
 def judge() -> Judge:

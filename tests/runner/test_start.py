@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 
 import pytest
 
@@ -152,6 +153,17 @@ def test_a_closed_runner_says_so(tmp_path):
     runner = Runner(Settings(scratch=tmp_path))
     runner.close()
     assert list(runner.start(Job("print(1)")))[-1].outcome == "lost"
+
+
+def test_warming_in_the_background_lasts(tmp_path):
+    """The thread that warms ends; what it has started must not end with it."""
+    with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
+        thread = threading.Thread(target=runner.prepare)
+        thread.start()
+        thread.join()
+        zygote = runner._zygote
+        assert list(runner.start(Job("print(1)")))[-1].code == 0
+        assert runner._zygote is zygote
 
 
 def test_after_idling_the_processes_are_let_go_and_come_back(tmp_path):

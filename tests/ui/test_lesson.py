@@ -142,7 +142,7 @@ async def test_a_failed_check_unfolds_and_a_passed_one_opens_the_next_lesson(set
         panel = screen.query_one("#checks-passed")
         assert panel.display
         assert "2.2 Hooks" in str(panel.content)
-        assert "F8 goes on" in str(panel.content)
+        assert "F8 goes on; outside the editor, s shows a solution." in str(panel.content)
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Page))
         await pilot.press("escape")
@@ -403,7 +403,8 @@ async def test_the_screen_stays_when_the_disk_is_full(setting, until, monkeypatc
             assert len([text for text in told(app) if "the disk is full" in text]) == 1
         await pilot.press("z")
         await until(pilot, lambda: any("works again" in text for text in told(app)))
-        assert setting.workspace.load(setting.accumulation, PRACTICE) == "xyz" + STARTER
+        path = setting.workspace.path(setting.accumulation, PRACTICE)
+        await until(pilot, lambda: path.read_text() == "xyz" + STARTER)
 
 
 async def test_a_file_edited_elsewhere_is_neither_lost_nor_missed(setting, until):

@@ -32,6 +32,16 @@ class TutorScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (SMALLEST[1], "-high")]  # noqa: RUF012
     AUTO_FOCUS = ""
 
+    def on_mount(self) -> None:
+        """Lay out for this window at once; Textual would first paint, then look at the size."""
+        size = self.app.size
+        for length, breakpoints in (
+            (size.width, self.HORIZONTAL_BREAKPOINTS),
+            (size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            fitting = [name for least, name in breakpoints if length >= least]
+            self.add_class(fitting[-1])
+
     @property
     def tutor(self) -> TutorApp:
         """The app, by its own type."""

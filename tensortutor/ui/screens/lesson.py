@@ -344,7 +344,7 @@ class LessonScreen(TutorScreen):
             if event.ok:
                 names = [describe.short_name(self.session.course, lesson) for lesson in opened]
                 go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
-                self._checks().celebrate(names, f"{go_on} goes on, {solution} shows a solution.")
+                self._checks().celebrate(names, f"{go_on} goes on; outside the editor, {solution} shows a solution.")
 
     # Questions, hints, the solution
 

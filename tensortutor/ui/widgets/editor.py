@@ -104,12 +104,19 @@ class Editor(TextArea):
     # Lines that failed
 
     def mark(self, lines: dict[int, str]) -> None:
-        """Mark lines (from 1): "failed" where the error was raised, "called" on the way there."""
+        """Mark lines (from 1): "failed" where the error was raised, "called" on the way there.
+
+        The failed line comes into view. The cursor goes there too unless somebody is typing.
+        """
         self._marks = {line - 1: kind for line, kind in lines.items()}
         self._line_cache.clear()
         self.refresh()
         failed = [line for line, kind in self._marks.items() if kind == "failed"]
-        if failed and failed[0] < self.document.line_count:
+        if not failed or failed[0] >= self.document.line_count:
+            return
+        if self.has_focus:
+            self.scroll_to_region(Region(0, failed[0], 1, 1), animate=False)
+        else:
             self.move_cursor((failed[0], 0), center=True)
 
     @property

@@ -23,21 +23,27 @@ class TopLine(Widget):
         looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
         rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
         word = Content.styled(self.word, "$foreground 60%")
-        place = self._place()
         room = self.size.width - 2
         if rail.cell_length + word.cell_length + 24 > room:
             word = Content()
         gap = 3 if rail else 0
-        fixed = rail.cell_length + word.cell_length + gap + 3
-        if place.cell_length > room - fixed:
-            place = place.truncate(max(0, room - fixed), ellipsis=True)
+        place = self._place(room - rail.cell_length - word.cell_length - gap - 3)
         space = room - place.cell_length - gap - rail.cell_length - word.cell_length
         parts = [Content(" "), place, Content(" " * gap), rail, Content(" " * space), word]
         return Content("").join(parts)
 
-    def _place(self) -> Content:
+    def _place(self, room: int) -> Content:
+        """The place in as many words as there is room for."""
         if not self.place:
             return Content()
-        *outer, inner = self.place
-        before = "".join(f"{part} {glyphs.current().pointer} " for part in outer)
-        return Content.styled(before, "$foreground 60%") + Content.styled(inner, "bold $foreground")
+        outer, inner = " ".join(self.place[:-1]), self.place[-1]
+        # "3 Autograd: leaves, graphs, hooks", then "3 Autograd", then "3", then nothing.
+        shorter = (outer, outer.partition(":")[0], outer.partition(" ")[0], "")
+        for before in shorter:
+            joint = f"{before} {glyphs.current().pointer} " if before else ""
+            place = Content.styled(joint, "$foreground 60%") + Content.styled(
+                inner, "bold $foreground"
+            )
+            if place.cell_length <= room:
+                return place
+        return place.truncate(max(0, room), ellipsis=True)

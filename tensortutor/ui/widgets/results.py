@@ -13,7 +13,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from tensortutor.protocol.events import Event, Finished, Judged
 from tensortutor.protocol.jobs import Job
-from tensortutor.ui import describe, glyphs
+from tensortutor.ui import glyphs
 from tensortutor.ui.feed import Feed
 from tensortutor.ui.plain import visible
 from tensortutor.ui.ports import Runner
@@ -61,7 +61,7 @@ class Results(Vertical):
         self._clock: Timer | None = None
         self._began = 0.0
         self._drained = 0.0
-        self._refused = False
+        self._judged: Judged | None = None
 
     def compose(self) -> ComposeResult:
         """The panes, one visible, and a line for the end of the run."""
@@ -118,7 +118,7 @@ class Results(Vertical):
         feed = Feed(runner, job, lambda: self._ready(feed))
         self._feed = feed
         self._began = time.monotonic()
-        self._refused = False
+        self._judged: Judged | None = None
         self._wait()
         self._clock = self.set_interval(1.0, self._wait)
         self.run_worker(feed.pump, thread=True, exit_on_error=False, group="run")
@@ -165,7 +165,7 @@ class Results(Vertical):
             pane.take(events)
         for event in events:
             if isinstance(event, Judged):
-                self._refused = not event.ok
+                self._judged = event
             elif isinstance(event, Finished):
                 self._over()
                 self._end(event)
@@ -178,10 +178,14 @@ class Results(Vertical):
         self._say(f"{glyphs.current().running} running{passed}", "-calm")
 
     def _end(self, event: Finished) -> None:
-        outcome = "refused" if event.outcome == "done" and self._refused else event.outcome
-        sign, look = SIGNS.get(outcome, _failed)()
-        time = f" {glyphs.current().dot} {describe.milliseconds(event.ms)}" if event.ms else ""
-        self._say(f"{sign} {visible(event.sentence)}{time}", look)
+        judged = self._judged
+        refused = judged is not None and not judged.ok and event.outcome == "done"
+        sign, look = _failed() if refused else SIGNS.get(event.outcome, _failed)()
+        count = ""
+        if judged is not None:
+            total = len(judged.passed) + len(judged.failed) + len(judged.missing)
+            count = f"{len(judged.passed)} of {total} checks passed. "
+        self._say(f"{sign} {count}{visible(event.sentence)}", look)
 
     def _say(self, text: str, look: str) -> None:
         ended = self.query_one("#ended", Static)

@@ -5,6 +5,6 @@ import sys
 
 sys.setrecursionlimit(10**9)
 nested = []
-for _ in range(10**6):
+for _ in range(300_000):
     nested = [nested]
 repr(nested)

@@ -1,6 +1,6 @@
 # tries = "To flood the host with events that are no output."
 # outcome = ["time"]
-# limits = {wall_s = 1, output_bytes = 100_000}
+# limits = {wall_s = 0.5, output_bytes = 100_000}
 import json
 import os
 import socket

@@ -1,6 +1,6 @@
 # tries = "An endless loop."
 # outcome = ["time"]
-# sentence = ["Stopped after 1 s", "a loop that does not end"]
-# limits = {wall_s = 1}
+# sentence = ["Stopped after 0.5 s", "a loop that does not end"]
+# limits = {wall_s = 0.5}
 while True:
     pass

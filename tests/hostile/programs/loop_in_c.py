@@ -1,8 +1,9 @@
-# tries = "A call of C code that holds Python's lock and never returns."
+# tries = "A call of C code that holds Python's lock and never looks for signals."
 # outcome = ["stopped"]
 # sentence = ["did not react"]
 # stop_at = "ready"
-import re
+import collections
+import itertools
 
 print("ready", flush=True)
-re.match("(a+)+$", "a" * 60 + "b")
+collections.deque(itertools.repeat(0), maxlen=0)

@@ -1,5 +1,5 @@
 # tries = "Endless lines."
 # outcome = ["time"]
-# limits = {wall_s = 1, output_bytes = 100_000}
+# limits = {wall_s = 0.5, output_bytes = 100_000}
 while True:
     print("all work and no play makes jack a dull boy")

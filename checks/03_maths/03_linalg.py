@@ -1,0 +1,307 @@
+"""Judges lessons/03_maths/03_linalg.md."""
+
+import torch
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_dtype,
+    expect_shape,
+    expect_true,
+    expect_unchanged,
+    mutant,
+)
+
+DIAGONAL = (
+    "The penalty belongs to each w on its own: lam stands on the diagonal of X^T X and nowhere "
+    "else."
+)
+
+
+def problem(device, *shape, dtype=torch.float64):
+    """Samples (..., N, D) and targets (..., N)."""
+    X = torch.randn(*shape, dtype=torch.float64, device=device)
+    y = torch.randn(*shape[:-1], dtype=torch.float64, device=device)
+    return X.to(dtype), y.to(dtype)
+
+
+def wanted(X, y, lam):
+    """From the singular values, in float64: another way than the task's."""
+    U, s, Vh = torch.linalg.svd(X.double(), full_matrices=False)
+    along = (U.mT @ y.double()[..., None])[..., 0]
+    return (Vh.mT @ (s / (s * s + lam) * along)[..., None])[..., 0]
+
+
+def compare(answer, X, y, lam, hint, tolerance=1e-7, name="w"):
+    got = answer.ridge(X, y, lam)
+    right = wanted(X, y, lam)
+    expect_close(got, right, dtype=X.dtype, rtol=tolerance, atol=tolerance, name=name, hint=hint)
+
+
+@check("the gradient is zero at w")
+def stationary(answer, rng, device):
+    n, d = rng.randrange(12, 30), rng.randrange(2, 7)
+    X, y = problem(device, n, d)
+    lam = rng.uniform(0.5, 0.9)
+    w = answer.ridge(X, y, lam)
+    expect_shape(w, (d,), name="w")
+    expect_close(
+        X.mT @ (X @ w.double() - y) + lam * w,
+        torch.zeros_like(w),
+        name="X^T (X w - y) + lam w",
+        atol=1e-7,
+        hint=DIAGONAL,
+    )
+
+
+@check("lam is as strong as the formula says")
+def strength(answer, rng, device):
+    X, y = problem(device, rng.randrange(8, 15), 4)
+    for lam in (rng.uniform(0.05, 0.2), rng.uniform(3, 9), 1000):
+        compare(
+            answer,
+            X,
+            y,
+            lam,
+            name=f"w for lam = {lam:.3g}",
+            hint="The formula has lam itself: not its square, not lam times N, and not no lam.",
+        )
+
+
+@check("fewer samples than features")
+def wide(answer, rng, device):
+    n = rng.randrange(2, 5)
+    X, y = problem(device, n, n + rng.randrange(2, 6))
+    compare(
+        answer,
+        X,
+        y,
+        rng.uniform(0.2, 2.0),
+        hint="Without the penalty there would be many answers, and the shortest of them is not "
+        "the ridge answer.",
+    )
+
+
+@check("as many samples as features")
+def square(answer, rng, device):
+    n = rng.randrange(3, 7)
+    X, y = problem(device, n, n)
+    compare(
+        answer,
+        X,
+        y,
+        rng.uniform(0.2, 2.0),
+        hint="X is square here, so X X^T fits as well as X^T X, and X y as well as X^T y.",
+    )
+
+
+@check("columns that repeat each other cost no digits")
+def repeated(answer, rng, device):
+    X, _ = problem(device, rng.randrange(10, 15), rng.randrange(3, 6))
+    X = torch.cat([X, X[:, :1]], 1)
+    y = X @ torch.randn(X.shape[1], dtype=X.dtype, device=device)
+    lam = 1e-8
+    w = answer.ridge(X, y, lam)
+    expect_shape(w, X.shape[1:], name="w")
+    A = X.mT @ X + lam * torch.eye(X.shape[1], dtype=X.dtype, device=device)
+    b = X.mT @ y
+    size = A.norm() * w.norm() + b.norm()
+    off = ((A @ w - b).norm() / size).item()
+    expect_true(
+        off < 1e-12,
+        f"put back into its equation, w misses by {off:.0e} of the numbers in it",
+        hint="kappa is about 1e10 here. A solver's residual stays near 1e-16 all the same. An "
+        "inverse loses about as many digits as kappa has.",
+    )
+
+
+@check("a batch is one system for each leading index")
+def batches(answer, rng, device):
+    n, d = rng.randrange(5, 9), rng.randrange(2, 5)
+    for lead in ((3,), (n,), (d,), (2, 3), (1,)):
+        X, y = problem(device, *lead, n, d)
+        compare(
+            answer,
+            X,
+            y,
+            0.5,
+            name=f"w for X of {list(X.shape)}",
+            hint="Each layer has its own X and its own y. Transpose the last two dimensions "
+            "only, and give y a column: without it, a batch of vectors reads as one matrix.",
+        )
+
+
+@check("sizes of 1 and 0 work")
+def small(answer, rng, device):
+    d = rng.randrange(2, 6)
+    for shape in ((1, d), (d, 1), (1, 1), (2, 1, 1), (0, d), (2, 0, d)):
+        X, y = problem(device, *shape)
+        compare(
+            answer,
+            X,
+            y,
+            0.5,
+            name=f"w for X of {list(shape)}",
+            hint="One feature is still a vector of one. And without samples only the penalty "
+            "speaks: w is 0.",
+        )
+
+
+@check("float32 and float64 stay what they are")
+def dtypes(answer, rng, device):
+    hint = "Somewhere a fixed dtype got in. `torch.eye` takes dtype= and device=."
+    shape = (rng.randrange(20, 30), 3)
+    X, y = problem(device, *shape, dtype=torch.float32)
+    compare(answer, X, y, 0.5, tolerance=1e-3, hint=hint)
+    X, y = problem(device, *shape)
+    expect_dtype(answer.ridge(X, y, 0.5), torch.float64, name="w", hint=hint)
+    compare(answer, X, y, 0.5, tolerance=1e-10, hint=hint)
+
+
+@check("X and y are left as they were")
+def unchanged(answer, rng, device):
+    X, y = problem(device, 6, 3)
+    with expect_unchanged(X, y):
+        answer.ridge(X, y, 0.5)
+
+
+def identity(X):
+    """The identity that fits X."""
+    return torch.eye(X.shape[-1], dtype=X.dtype, device=X.device)
+
+
+@mutant("adds lam to every entry", caught_by=stationary)
+def ridge(X, y, lam):
+    return torch.linalg.solve(X.mT @ X + lam, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("subtracts the penalty", caught_by=stationary)
+def ridge(X, y, lam):
+    A = X.mT @ X - lam * identity(X)
+    return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("ignores lam", caught_by=strength)
+def ridge(X, y, lam):
+    return torch.linalg.lstsq(X, y[..., None]).solution[..., 0]
+
+
+@mutant("squares lam", caught_by=strength)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam**2 * identity(X)
+    return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("takes the mean over the samples", caught_by=strength)
+def ridge(X, y, lam):
+    n = max(X.shape[-2], 1)
+    A = X.mT @ X / n + lam * identity(X)
+    return torch.linalg.solve(A, X.mT @ y[..., None] / n)[..., 0]
+
+
+@mutant("gives the shortest answer without a penalty", caught_by=wide)
+def ridge(X, y, lam):
+    if X.shape[-2] >= X.shape[-1]:
+        A = X.mT @ X + lam * identity(X)
+        return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+    return (X.mT @ torch.linalg.solve(X @ X.mT, y[..., None]))[..., 0]
+
+
+@mutant("multiplies X by its transpose", caught_by=square)
+def ridge(X, y, lam):
+    A = X @ X.mT
+    A = A + lam * identity(A)
+    return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("does not transpose X on the right", caught_by=square)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * identity(X)
+    return torch.linalg.solve(A, X @ y[..., None])[..., 0]
+
+
+@mutant("inverts", caught_by=repeated)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * identity(X)
+    return (torch.linalg.inv(A) @ (X.mT @ y[..., None]))[..., 0]
+
+
+@mutant("uses the pseudo-inverse", caught_by=repeated)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * identity(X)
+    return (torch.linalg.pinv(A) @ (X.mT @ y[..., None]))[..., 0]
+
+
+@mutant("solves for all layers together", caught_by=batches)
+def ridge(X, y, lam):
+    flat, target = X.reshape(-1, X.shape[-1]), y.reshape(-1)
+    w = torch.linalg.solve(flat.mT @ flat + lam * identity(X), flat.mT @ target)
+    return w.expand(*X.shape[:-2], -1)
+
+
+@mutant("squeezes", caught_by=small)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * identity(X)
+    return torch.linalg.solve(A, X.mT @ y[..., None]).squeeze()
+
+
+@mutant("works in float64 and stays there", caught_by=dtypes)
+def ridge(X, y, lam):
+    X, y = X.double(), y.double()
+    A = X.mT @ X + lam * identity(X)
+    return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("works in float32", caught_by=dtypes)
+def ridge(X, y, lam):
+    Z, z = X.float(), y.float()
+    A = Z.mT @ Z + lam * identity(Z)
+    return torch.linalg.solve(A, Z.mT @ z[..., None])[..., 0].to(X.dtype)
+
+
+@mutant("scales X in place", caught_by=unchanged)
+def ridge(X, y, lam):
+    X /= lam**0.5
+    w = torch.linalg.solve(X.mT @ X + identity(X), X.mT @ y[..., None])[..., 0]
+    return w / lam**0.5
+
+
+@accepted("Cholesky")
+def ridge(X, y, lam):
+    A = X.mT @ X
+    A.diagonal(dim1=-2, dim2=-1).add_(lam)
+    C = torch.linalg.cholesky(A)
+    return torch.cholesky_solve(X.mT @ y.unsqueeze(-1), C).squeeze(-1)
+
+
+@accepted("least squares with the penalty as extra samples")
+def ridge(X, y, lam):
+    D = X.shape[-1]
+    extra = (identity(X) * lam**0.5).expand(*X.shape[:-2], D, D)
+    tall = torch.cat([X, extra], -2)
+    target = torch.cat([y, y.new_zeros(*y.shape[:-1], D)], -1)
+    return torch.linalg.lstsq(tall, target[..., None]).solution[..., 0]
+
+
+@accepted("through the eigenvalues")
+def ridge(X, y, lam):
+    s, V = torch.linalg.eigh(X.mT @ X)
+    right = torch.einsum("...nd,...n->...d", X, y)
+    return torch.einsum("...ij,...j,...kj,...k->...i", V, 1 / (s + lam), V, right)
+
+
+@accepted("the smaller of the two systems")
+def ridge(X, y, lam):
+    if X.shape[-2] >= X.shape[-1]:
+        A = X.mT @ X + lam * identity(X)
+        return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+    K = X @ X.mT + lam * identity(X.mT)
+    return (X.mT @ torch.linalg.solve(K, y[..., None]))[..., 0]
+
+
+@accepted("layer by layer")
+def ridge(X, y, lam):
+    if X.ndim > 2:
+        return torch.stack([ridge(x, t, lam) for x, t in zip(X, y, strict=True)])
+    return torch.linalg.solve(X.T @ X + lam * identity(X), X.T @ y)
