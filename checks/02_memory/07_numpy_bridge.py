@@ -13,7 +13,7 @@ from tensortutor.checking import (
     mutant,
 )
 
-OWN = "`from_numpy`, `as_tensor`, `.float()` and `.to()` copy only if they must. What copies always?"
+OWN = "`from_numpy`, `as_tensor`, `.float()`, `.to()` copy only if they must. What copies always?"
 OUT = "`detach()`, `cpu()` and `numpy()` all stay in the same block when they can. Copy at the end."
 
 

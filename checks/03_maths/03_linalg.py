@@ -28,9 +28,9 @@ def problem(device, *shape, dtype=torch.float64):
 
 def wanted(X, y, lam):
     """From the singular values, in float64: another way than the task's."""
-    U, s, Vh = torch.linalg.svd(X.double(), full_matrices=False)
-    along = (U.mT @ y.double()[..., None])[..., 0]
-    return (Vh.mT @ (s / (s * s + lam) * along)[..., None])[..., 0]
+    U, s, Vh = torch.linalg.svd(X.cpu().double(), full_matrices=False)
+    along = (U.mT @ y.cpu().double()[..., None])[..., 0]
+    return (Vh.mT @ (s / (s * s + lam) * along)[..., None])[..., 0].to(X.device)
 
 
 def compare(answer, X, y, lam, hint, tolerance=1e-7, name="w"):
@@ -152,11 +152,27 @@ def small(answer, rng, device):
 def dtypes(answer, rng, device):
     hint = "Somewhere a fixed dtype got in. `torch.eye` takes dtype= and device=."
     shape = (rng.randrange(20, 30), 3)
+    lam = 20.1  # in float32, this is another number
     X, y = problem(device, *shape, dtype=torch.float32)
-    compare(answer, X, y, 0.5, tolerance=1e-3, hint=hint)
+    compare(answer, X, y, lam, tolerance=1e-3, hint=hint)
     X, y = problem(device, *shape)
-    expect_dtype(answer.ridge(X, y, 0.5), torch.float64, name="w", hint=hint)
-    compare(answer, X, y, 0.5, tolerance=1e-10, hint=hint)
+    expect_dtype(answer.ridge(X, y, lam), torch.float64, name="w", hint=hint)
+    compare(answer, X, y, lam, tolerance=1e-10, hint=hint)
+
+
+@check("everything is made where X lives")
+def devices(answer, rng, device):
+    X, y = problem(torch.device("meta"), 2, 5, rng.randrange(2, 5))
+    hint = "A factory that is told no device builds on the CPU. `torch.eye` takes device=X.device."
+    try:
+        got = answer.ridge(X, y, 0.5)
+    except NotImplementedError:
+        return  # not every solver runs on meta, which has shapes and no numbers
+    except RuntimeError as error:
+        expect_true("device" not in str(error), f"with X on the device meta: {error}", hint=hint)
+        return
+    expect_shape(got, (2, X.shape[2]), name="w for X on the device meta")
+    expect_true(got.device.type == "meta", f"w is on {got.device}, X on meta", hint=hint)
 
 
 @check("X and y are left as they were")
@@ -260,6 +276,18 @@ def ridge(X, y, lam):
     return torch.linalg.solve(A, Z.mT @ z[..., None])[..., 0].to(X.dtype)
 
 
+@mutant("makes the identity in float32", caught_by=dtypes)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * torch.eye(X.shape[-1], device=X.device)
+    return torch.linalg.solve(A, (X.mT @ y[..., None]).to(A.dtype))[..., 0]
+
+
+@mutant("makes the identity on the CPU", caught_by=devices)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * torch.eye(X.shape[-1], dtype=X.dtype)
+    return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+
+
 @mutant("scales X in place", caught_by=unchanged)
 def ridge(X, y, lam):
     X /= lam**0.5
@@ -288,7 +316,8 @@ def ridge(X, y, lam):
 def ridge(X, y, lam):
     s, V = torch.linalg.eigh(X.mT @ X)
     right = torch.einsum("...nd,...n->...d", X, y)
-    return torch.einsum("...ij,...j,...kj,...k->...i", V, 1 / (s + lam), V, right)
+    along = (V.mT @ right[..., None])[..., 0] / (s + lam)
+    return (V @ along[..., None])[..., 0]
 
 
 @accepted("the smaller of the two systems")

@@ -55,7 +55,7 @@ def check(name: str, *, forbid: Iterable[str] = (), counts_calls: bool = False) 
     the learner's code calls them, under any alias, as method or operator, by the last part of
     the name. counts_calls: fill `answer.calls`; off by default, because it slows every call.
     """
-    names = frozenset(base_name(path) for path in forbid)
+    names = frozenset(name for path in forbid for name in names_of(path))
 
     def declare(function: C) -> C:
         declared.checks.append(Check(name, function, names, counts_calls))
@@ -81,6 +81,13 @@ def _substitute(name: str) -> Callable[[F], F]:
         return value
 
     return declare
+
+
+def names_of(path: str) -> set[str]:
+    """The names under which torch's functions go: "torch.linalg.inv" is `linalg_inv` inside."""
+    folder, _, _ = path.rpartition(".")
+    name = base_name(path)
+    return {name, f"{base_name(folder)}_{name}"}
 
 
 def base_name(path: str) -> str:

@@ -42,7 +42,7 @@ def run(session: Session, arguments: Namespace) -> int:
 
 
 def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job]:
-    from tensortutor.runner.jobs import program_job
+    from tensortutor.course.jobs import program_job
 
     if (arguments.file is None) == (arguments.lesson is None):
         raise Refused("Name either a file or a lesson: run FILE, or run --lesson LESSON.")
@@ -96,7 +96,7 @@ def _tell(session: Session, event: Event, *, aside: bool = False) -> None:
 
 def check(session: Session, arguments: Namespace) -> int:
     """Put the lesson's checks to the learner's code, and keep what comes of it."""
-    from tensortutor.runner.jobs import check_job
+    from tensortutor.course.jobs import check_job
 
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
     source, name, again = _answer(session, lesson, arguments.file)

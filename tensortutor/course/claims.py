@@ -15,12 +15,12 @@ from tensortutor.course.holds import (
     refused,
     rejected,
 )
-from tensortutor.course.limits import limits_for
+from tensortutor.course.jobs import check_job, limits_for, program_job
 from tensortutor.course.model import Lesson, Pane, Quiz, Step
 from tensortutor.course.record import Record
 from tensortutor.course.shortcut import takes_shortcut
 from tensortutor.course.steps import PRINTING
-from tensortutor.protocol.jobs import Job, Judge, Limits
+from tensortutor.protocol.jobs import Job, Limits
 
 WRONG_SEEDS = (0, 1, 2)
 """A wrong answer must be caught with each of these: a learner's check uses one seed only."""
@@ -76,18 +76,16 @@ class _Maker:
         return Trial(self.lesson, (job,), claims)
 
     def program(self, source: str, probes: tuple[str, ...] = ()) -> Job:
-        return Job(source, self.filename, probes=probes, limits=self.limits)
+        job = program_job(self.lesson, source, self.filename, self.limits, probes=probes)
+        return replace(job, scratch="")  # what one pane left behind must not help another
 
     def check(self, source: str, seeds: tuple[int, ...], variant: str = "") -> Job:
         """Several seeds in one run get the time of as many runs."""
-        judge = self.lesson.judge
-        name = f"checks/{judge.path.parent.name}/{judge.path.name}"
-        return Job(
-            source,
-            self.filename,
-            judge=Judge(judge.source, name, seeds, checks=judge.checks, variant=variant),
-            limits=replace(self.limits, wall_s=self.limits.wall_s * len(seeds)),
+        limits = replace(self.limits, wall_s=self.limits.wall_s * len(seeds))
+        job = check_job(
+            self.lesson, source, self.filename, limits=limits, seeds=seeds, variant=variant
         )
+        return replace(job, scratch="")
 
     def shown(self, step: Step) -> Iterator[Trial]:
         """The step's program does what the text says, and its quizzes' proofs hold."""

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from tensortutor.course.limits import UNITS
+from tensortutor.course.jobs import UNITS
 from tensortutor.course.problems import Report
 from tensortutor.course.tables import (
     TEXT,

@@ -20,7 +20,7 @@ from jupyter_client.manager import KernelManager
 from tensortutor.course.catalog import find_course, find_lesson, load_course
 from tensortutor.protocol.jobs import Job
 from tensortutor.runner import Runner, Settings
-from tensortutor.runner.jobs import check_job
+from tensortutor.course.jobs import check_job
 from tensortutor.worker.processes import children
 
 ROUNDS = 30

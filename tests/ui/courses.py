@@ -22,15 +22,15 @@ def accumulate(model, batches, loss_fn):
         model.zero_grad()
         loss_fn(model(inputs), targets).backward()
 '''
-SOLUTION = '''\
+SOLUTION = """\
 def accumulate(model, batches, loss_fn):
     total = sum(len(inputs) for inputs, _ in batches)
     model.zero_grad()
     for inputs, targets in batches:
         loss = loss_fn(model(inputs), targets)
         (loss * len(inputs) / total).backward()   # frees this graph
-'''
-WALK = '''\
+"""
+WALK = """\
 import torch
 
 w = torch.tensor(3.0, requires_grad=True)
@@ -38,15 +38,15 @@ for step in range(3):
     loss = 2 * w              # d(loss)/dw is 2, every time
     loss.backward()
     print(step, w.grad)
-'''
-PREDICT = '''\
+"""
+PREDICT = """\
 import torch
 
 x = torch.tensor(2.0, requires_grad=True)
 y = x * x + 3 * x
 y.backward()
 first = x.grad.item()
-'''
+"""
 INSIGHT = """\
 `backward()` does not set `.grad`. It adds to it.
 

@@ -124,6 +124,8 @@ async def test_a_flood_of_output_is_bounded_and_counted(setting, until):
         assert len(transcript.lines) <= MAX_LINES + SLACK
         assert transcript.lines[-1] == ("out", f"line {lines - 1}")
         assert transcript.left_out == lines - len(transcript.lines)
+        bottom = transcript.render_line(transcript.size.height - 1).text
+        assert bottom.strip() == f"line {lines - 1}"
         transcript.scroll_home(animate=False)
         await pilot.pause()
         assert f"{transcript.left_out:,} earlier lines" in transcript.render_line(0).text

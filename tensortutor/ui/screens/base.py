@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from textual import events, on
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -32,7 +33,8 @@ class TutorScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (SMALLEST[1], "-high")]  # noqa: RUF012
     AUTO_FOCUS = ""
 
-    def on_mount(self) -> None:
+    @on(events.Mount)
+    def size_up(self) -> None:
         """Lay out for this window at once; Textual would first paint, then look at the size."""
         size = self.app.size
         for length, breakpoints in (

@@ -11,10 +11,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Markdown, TextArea
 
+from tensortutor.course.jobs import check_job, program_job
 from tensortutor.course.model import Lesson
 from tensortutor.protocol.events import Event, Judged, Raised
 from tensortutor.protocol.jobs import Job
-from tensortutor.runner.jobs import check_job, program_job
 from tensortutor.ui import describe, glyphs, keys
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm, Page
@@ -344,7 +344,9 @@ class LessonScreen(TutorScreen):
             if event.ok:
                 names = [describe.short_name(self.session.course, lesson) for lesson in opened]
                 go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
-                self._checks().celebrate(names, f"{go_on} goes on; outside the editor, {solution} shows a solution.")
+                self._checks().celebrate(
+                    names, f"{go_on} goes on; outside the editor, {solution} shows a solution."
+                )
 
     # Questions, hints, the solution
 

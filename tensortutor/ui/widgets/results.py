@@ -118,7 +118,7 @@ class Results(Vertical):
         feed = Feed(runner, job, lambda: self._ready(feed))
         self._feed = feed
         self._began = time.monotonic()
-        self._judged: Judged | None = None
+        self._judged = None
         self._wait()
         self._clock = self.set_interval(1.0, self._wait)
         self.run_worker(feed.pump, thread=True, exit_on_error=False, group="run")

@@ -35,6 +35,7 @@ class Transcript(ScrollView, can_focus=True):
         self._rows: list[Line] = []
         self._open: list[Line] = []
         self._wrapped_at = 0
+        self._following = True
         self.left_out = 0
 
     @property
@@ -46,11 +47,11 @@ class Transcript(ScrollView, can_focus=True):
         """Forget everything."""
         self._lines, self._rows, self._open = [], [], []
         self.left_out = 0
-        self._lay_out(follow=True)
+        self._following = True
+        self._lay_out()
 
     def add(self, lines: Iterable[Line], unfinished: Iterable[Line] = ()) -> None:
         """Add ended lines. `unfinished` replaces the lines at the bottom that had not ended."""
-        follow = self.is_vertical_scroll_end or not self._rows
         new = list(lines)
         if len(new) > MAX_LINES:
             self.left_out += len(new) - MAX_LINES
@@ -64,7 +65,7 @@ class Transcript(ScrollView, can_focus=True):
             self._rewrap()
         else:
             self._rows += self._wrap(new)
-        self._lay_out(follow)
+        self._lay_out()
 
     def _wrap(self, lines: Iterable[Line]) -> list[Line]:
         width = self._wrapped_at
@@ -76,19 +77,23 @@ class Transcript(ScrollView, can_focus=True):
         self._wrapped_at = self.scrollable_content_region.width
         self._rows = self._wrap(self._lines)
 
-    def _lay_out(self, follow: bool) -> None:
+    def _lay_out(self) -> None:
         height = bool(self.left_out) + len(self._rows) + len(self._wrap(self._open))
         self.virtual_size = Size(self._wrapped_at, height)
-        if follow:
+        if self._following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         self.refresh()
 
     def on_resize(self) -> None:
-        """Wrap anew when the width has changed."""
+        """Wrap anew when the width has changed, and stay at the end if that is what shows."""
         if self.scrollable_content_region.width != self._wrapped_at:
-            follow = self.is_vertical_scroll_end
             self._rewrap()
-            self._lay_out(follow)
+        self._lay_out()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """New lines are followed as long as the last one shows."""
+        super().watch_scroll_y(old_value, new_value)
+        self._following = self.is_vertical_scroll_end
 
     def _row(self, y: int) -> Line | None:
         if self.left_out:

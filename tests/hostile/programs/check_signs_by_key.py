@@ -15,7 +15,7 @@ def keys():
     frame = sys._getframe()
     while frame is not None:
         yield from (v for v in frame.f_locals.values() if type(v) is str)
-        yield from (getattr(v, "key", None) for v in frame.f_locals.values())
+        yield from (vars(v).get("key") for v in frame.f_locals.values() if hasattr(v, "__dict__"))
         frame = frame.f_back
     for thing in gc.get_objects():
         if type(thing) is dict:

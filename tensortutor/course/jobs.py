@@ -13,7 +13,7 @@ UNITS = {
     "file_gib": ("file_bytes", 2**30),
     "output_mb": ("output_bytes", 1_000_000),
 }
-"""The names of a lesson's limits, and what they are in a job's units."""
+"""The names of a lesson's limits: the fields of `Limits` that they raise, and their units."""
 
 
 def program_job(
