@@ -15,7 +15,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 60
 
-GUESTS = ("worker", "checking", "lab")
+GUESTS = ("worker", "checking")
 CORE = ("options", "protocol", "course", "learner", "runner")
 LOADS_NOT = {
     **dict.fromkeys(CORE, ("textual", "rich", "torch", "numpy")),
@@ -27,8 +27,7 @@ LOADS_NOT = {
 MAY_IMPORT = {
     "protocol": {"protocol"},
     "checking": {"torch", "checking"},
-    "lab": {"torch", "lab"},
-    "worker": {"torch", "worker", "checking", "lab", "protocol"},
+    "worker": {"torch", "worker", "checking", "protocol"},
 }
 REPORT = """
 import importlib, json, sys
