@@ -14,6 +14,10 @@ C = TypeVar("C", bound=CheckFunction)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+PREFIXED = ("linalg", "fft", "special")
+"""Modules of torch whose functions carry the module's name in their own."""
+
+
 @dataclass(frozen=True)
 class Check:
     """One named judgement. forbid: base names of torch functions that the program may not call."""
@@ -85,9 +89,9 @@ def _substitute(name: str) -> Callable[[F], F]:
 
 def names_of(path: str) -> set[str]:
     """The names under which torch's functions go: "torch.linalg.inv" is `linalg_inv` inside."""
-    folder, _, _ = path.rpartition(".")
     name = base_name(path)
-    return {name, f"{base_name(folder)}_{name}"}
+    folder = base_name(path.rpartition(".")[0])
+    return {name, f"{folder}_{name}"} if folder in PREFIXED else {name}
 
 
 def base_name(path: str) -> str:

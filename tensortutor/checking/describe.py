@@ -25,6 +25,8 @@ def describe(value: Any) -> str:
     """A value in a few words: tensors by dtype and shape, containers by their first items."""
     if isinstance(value, torch.Tensor):
         return describe_tensor(value)
+    if isinstance(value, torch.device):
+        return str(value)
     if isinstance(value, torch.nn.Module):
         return type(value).__name__
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import ClassVar
@@ -19,6 +18,7 @@ from tensortutor.learner.unlock import missing
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.ui import describe, glyphs, keys, theme
+from tensortutor.ui.late import LateRunner
 from tensortutor.ui.ports import Runner
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
@@ -223,22 +223,25 @@ def run_app(options: AppOptions) -> int:
     """
     from tensortutor.course.catalog import find_course, find_lesson, load_course
     from tensortutor.learner.paths import Paths
-    from tensortutor.runner import Runner as RealRunner
-    from tensortutor.runner import Settings
 
     course = load_course(find_course(options.course))
     lesson = find_lesson(course, options.lesson) if options.lesson else None
     paths = Paths.find()
-    settings = Settings(paths.scratch, options.device, options.sandbox, options.python)
-    with RealRunner(settings) as runner:
-        app = TutorApp(
-            course,
-            Progress.open(paths),
-            Workspace(paths),
-            runner,
-            lesson=lesson,
-            notices=paths.notices,
-        )
+
+    def make_runner() -> Runner:
+        from tensortutor.runner import Runner as RealRunner
+        from tensortutor.runner import Settings
+
+        settings = Settings(paths.scratch, options.device, options.sandbox, options.python)
+        return RealRunner(settings)
+
+    runner = LateRunner(make_runner)
+    progress, workspace = Progress.open(paths), Workspace(paths)
+    app = TutorApp(
+        course, progress, workspace, runner, lesson=lesson, notices=paths.notices
+    )  # fmt: skip
+    try:
         result = app.run()
-    sys.stdout.flush()
+    finally:
+        runner.close()
     return app.return_code or result or 0

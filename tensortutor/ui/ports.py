@@ -1,10 +1,14 @@
 """What the app asks of whoever runs programs. The real one lives in `tensortutor.runner`."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from __future__ import annotations
 
-from tensortutor.protocol.events import Event
-from tensortutor.protocol.jobs import Job
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensortutor.protocol.events import Event
+    from tensortutor.protocol.jobs import Job
 
 
 class Device(Protocol):

@@ -1,6 +1,7 @@
 """What a check file declares, in the order in which it stands there."""
 
 import pytest
+import torch
 
 from tensortutor.checking import accepted, check, declare, mutant
 from tensortutor.checking.declare import Declarations, base_name
@@ -27,6 +28,12 @@ def test_checks_are_declared_in_order_and_stay_functions(declared):
     assert declared.checks[0].forbid == {"mul", "add"}
     assert [c.watched for c in declared.checks] == [True, True]
     assert doubles("same", None, None) == "same"
+
+
+def test_functions_of_torchs_modules_go_by_two_names(declared):
+    check("inverts", forbid=("torch.linalg.inv",))(lambda answer, rng, device: None)
+    assert declared.checks[0].forbid == {"inv", "linalg_inv"}
+    assert torch.linalg.inv.__name__ == "linalg_inv"
 
 
 def test_a_check_that_forbids_and_counts_nothing_is_not_watched(declared):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from textual import events, on
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -33,16 +32,13 @@ class TutorScreen(Screen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (SMALLEST[1], "-high")]  # noqa: RUF012
     AUTO_FOCUS = ""
 
-    @on(events.Mount)
-    def size_up(self) -> None:
-        """Lay out for this window at once; Textual would first paint, then look at the size."""
+    def __init__(self) -> None:
+        # Textual looks at the size after the first paint only, and would paint twice.
         size = self.app.size
-        for length, breakpoints in (
-            (size.width, self.HORIZONTAL_BREAKPOINTS),
-            (size.height, self.VERTICAL_BREAKPOINTS),
-        ):
-            fitting = [name for least, name in breakpoints if length >= least]
-            self.add_class(fitting[-1])
+        super().__init__(
+            classes=f"{_fitting(size.width, self.HORIZONTAL_BREAKPOINTS)} "
+            f"{_fitting(size.height, self.VERTICAL_BREAKPOINTS)}"
+        )
 
     @property
     def tutor(self) -> TutorApp:
@@ -75,3 +71,7 @@ class TutorScreen(Screen[None]):
     def key_for(self, name: str) -> str:
         """The key that a binding has now, for a sentence."""
         return self.tutor.key_name(self, name)
+
+
+def _fitting(length: int, breakpoints: list[tuple[int, str]]) -> str:
+    return [name for least, name in breakpoints if length >= least][-1]

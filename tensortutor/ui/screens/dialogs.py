@@ -17,6 +17,7 @@ class Confirm(ModalScreen[bool]):
     """Asks one question. Escape and the first button mean no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.DIALOG]
+    CSS_PATH = "../styles/dialogs.tcss"
     AUTO_FOCUS = "#yes"
 
     def __init__(self, title: str, text: str, yes: str, no: str = "Back") -> None:
@@ -48,6 +49,7 @@ class Page(ModalScreen[None]):
     """Something to read, closed with Escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.PAGE]
+    CSS_PATH = "../styles/dialogs.tcss"
     AUTO_FOCUS = "VerticalScroll"
 
     def __init__(self, title: str, *content: Widget) -> None:

@@ -54,6 +54,7 @@ class CourseList(ScrollView, can_focus=True):
             self.show = show
 
     def __init__(self, *, id: str | None = None) -> None:
+        self._styles: dict[str, Style] = {}
         super().__init__(id=id)
         self._rows: list[Row] = []
         self._cursor = 0
@@ -142,15 +143,22 @@ class CourseList(ScrollView, can_focus=True):
         ground = Style()
         if here:
             look = "cursor" if self.has_focus else "idle"
-            ground = self.get_component_rich_style(f"courses--{look}")
+            ground = Style(bgcolor=self._style(look).bgcolor)
         pieces = _fitted([(f" {sign} ", "accent"), *left], right, width)
         segments = [Segment(text, self._style(look) + ground) for text, look in pieces]
         return Strip(segments).adjust_cell_length(width, self.rich_style + ground)
 
     def _style(self, look: str) -> Style:
-        if not look:
-            return self.rich_style
-        return self.rich_style + self.get_component_rich_style(f"courses--{look}")
+        if look not in self._styles:
+            self._styles[look] = (
+                self.get_component_rich_style(f"courses--{look}") if look else self.rich_style
+            )
+        return self._styles[look]
+
+    def notify_style_update(self) -> None:
+        """Another theme, other colours."""
+        self._styles = {}
+        super().notify_style_update()
 
     @singledispatchmethod
     def _pieces(self, row: Any) -> tuple[list[Piece], list[Piece]]:

@@ -1,4 +1,5 @@
 # tries = "To replace what decides from the handler of a timer, during the checks."
+# outcome = ["done", "exited"]
 # judged = true
 import signal
 import sys
@@ -18,9 +19,9 @@ def poison(number, frame):
 
 
 signal.signal(signal.SIGALRM, poison)
-signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
 
 
 def double(x):
-    time.sleep(0.002)
+    time.sleep(0.01)
     return x

@@ -1,0 +1,10 @@
+# tries = "The same in shared memory."
+# outcome = ["files", "raised", "memory"]
+# limits = {wall_s = 5, file_bytes = 4_194_304, memory_bytes = 536_870_912}
+import itertools
+import time
+
+for number in itertools.count():
+    with open(f"/dev/shm/part{number}", "wb") as file:
+        file.write(bytes(3 << 20))
+    time.sleep(0.05 if number < 40 else 1)
