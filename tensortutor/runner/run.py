@@ -53,6 +53,13 @@ FROM_PROGRAM = (Started, Output, Raised, CheckStarted, Verdict, Probed)
 FORGED = "Something other than the checks reported a result; it does not count."
 
 
+VANISHED = "The program's process was ended from outside."
+
+
+class NeverBegan(Exception):
+    """The waiting process was gone before the program could begin."""
+
+
 class Run:
     """One run under way. Iterate over it, in one thread, for its events; the last is Finished."""
 
@@ -73,6 +80,7 @@ class Run:
         self._begun = time.monotonic()
         self._kept = 0
         self._dropped = 0
+        self._has_started = False
         self._error: Raised | None = None
         self._verdicts: dict[str, bool] = {}
 
@@ -94,6 +102,13 @@ class Run:
             self._done()
 
     def _events(self) -> Iterator[Event]:
+        # What waited may have died just now. As long as nothing has begun, another may serve.
+        try:
+            yield from self._try(is_last=False)
+        except NeverBegan:
+            yield from self._try(is_last=True)
+
+    def _try(self, *, is_last: bool) -> Iterator[Event]:
         spare: Spare | None = None
         try:
             for item in self._take():
@@ -105,18 +120,17 @@ class Run:
             yield Finished("lost", 70, str(error), self._ms())
             return
         assert spare is not None
-        if self._stop_asked.is_set():
-            spare.close()
-            yield Finished("stopped", 130, "Stopped before it began.", self._ms())
-            return
         try:
-            yield from self._attend(spare)
+            yield from self._attend(spare, is_last=is_last)
         finally:
             # Only now: ending a process keeps a processor busy while the learner waits.
             send(spare.status, Kill())
             spare.close()
 
-    def _attend(self, spare: Spare) -> Iterator[Event]:
+    def _attend(self, spare: Spare, *, is_last: bool) -> Iterator[Event]:
+        if self._stop_asked.is_set():
+            yield Finished("stopped", 130, "Stopped before it began.", self._ms())
+            return
         assignment = Assignment(to_wire(self._job), self._key)
         self._begun = time.monotonic()
         finished: Finished | None = None
@@ -135,6 +149,11 @@ class Run:
                     else:
                         yield event
             finished = finished or self._deadline(spare, watch)
+            if finished is None and not watch.listens_to("status"):
+                finished = Finished("lost", 70, VANISHED, 0.0)
+        if finished.outcome in ("lost", "killed") and not self._has_started and not is_last:
+            watch.close()
+            raise NeverBegan
         if finished.outcome in ("time", "stopped"):
             send(spare.status, Kill())
         for source, data in watch.drain():
@@ -215,6 +234,8 @@ class Run:
                 yield Notice(FORGED)
                 return
             self._verdicts[event.check] = event.passed
+        elif isinstance(event, Started):
+            self._has_started = True
         elif isinstance(event, Raised):
             self._error = event
         elif isinstance(event, Output):
@@ -307,6 +328,10 @@ class Watch:
         if not data:
             self.forget(name)
         return data
+
+    def listens_to(self, name: str) -> bool:
+        """The line has not ended."""
+        return name in self._lines
 
     def forget(self, name: str) -> None:
         """Do not listen to a line any more."""

@@ -1,6 +1,7 @@
 """The host's end of a zygote: starts it, asks it for waiting processes, notices its death."""
 
 import os
+import select
 import socket
 import subprocess
 import threading
@@ -38,6 +39,10 @@ class Spare:
     status: socket.socket
     out: int
     err: int
+
+    def is_alive(self) -> bool:
+        """Nothing has ended: a waiting process says nothing, and so does its keeper."""
+        return not select.select([self.channel, self.status], [], [], 0)[0]
 
     def close(self) -> None:
         """Let it go: it ends when it finds its sockets closed."""
@@ -113,7 +118,10 @@ class Zygote:
             if spare is None:
                 raise RunnerError(self._failure or "No process could be made to run this in.")
             self._spares.remove(spare)
+        if spare.is_alive():
             return spare
+        spare.close()
+        return self.take(device)
 
     def _waiting(self, device: str) -> Spare | None:
         return next((spare for spare in self._spares if spare.device == device), None)

@@ -13,8 +13,9 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from tensortutor.course.model import Course, Lesson
+from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import missing
+from tensortutor.learner.unlock import missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.ui import describe, glyphs, keys, theme
@@ -95,15 +96,15 @@ class TutorApp(App[int]):
 
     def open_lesson(self, lesson: Lesson) -> None:
         """Show a lesson; ask first if it is locked."""
-        if not missing(lesson, self._passed()) or lesson.id in self._passed():
+        if state(lesson, self._passed()) != "locked":
             self._show_lesson(lesson)
             return
         from tensortutor.ui.screens.dialogs import Confirm
 
         question = Confirm(
             describe.short_name(self.course, lesson),
-            f"This lesson is locked. {self.opens(lesson).capitalize()}. You may open it now, "
-            "but it builds on them.",
+            f"This lesson is locked: {self.opens(lesson)}. You may open it now, but it builds on "
+            "what comes before it.",
             "Open it anyway",
         )
         self.push_screen(question, lambda yes: self._show_lesson(lesson) if yes else None)
@@ -127,7 +128,11 @@ class TutorApp(App[int]):
         return f"it opens after {wanted}"
 
     def _passed(self) -> frozenset[str]:
-        return self.progress.passed()
+        try:
+            return self.progress.passed()
+        except StorageError as error:
+            self.tell(str(error))
+            return frozenset()
 
     def follow_link(self, lesson: Lesson, target: str) -> None:
         """Open the lesson that a link names; copy any other address."""

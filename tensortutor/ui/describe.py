@@ -67,6 +67,16 @@ def needs(lesson: Lesson) -> str:
     return DEVICE_WORDS.get(lesson.device, lesson.device)
 
 
+def mismatch(lesson: Lesson, now: Status) -> str:
+    """Why a lesson cannot be run in full here, as a sentence, or ""."""
+    if lesson.device != "cuda" or now.device is None or now.device.name.startswith("cuda"):
+        return ""
+    return (
+        f"This lesson needs a CUDA GPU, and programs run on {now.device.name} here. Reading it "
+        "works; its programs and checks may fail."
+    )
+
+
 def device(one: Device) -> str:
     """A device, and its memory if it has its own."""
     if one.name == "cpu":

@@ -3,13 +3,12 @@
 import locale
 import os
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Glyphs:
-    """One sign per meaning. Every sign is one cell wide."""
+class Glyphs(NamedTuple):
+    """One sign per meaning, most of them one cell wide."""
 
     passed: str = "✓"
     failed: str = "✗"

@@ -1,14 +1,13 @@
 """The course as rows of a list: what can be seen, folded and filtered. Pure."""
 
 from collections.abc import Set
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.learner.unlock import State, continue_at, state
 
 
-@dataclass(frozen=True)
-class ContinueRow:
+class ContinueRow(NamedTuple):
     """Where to go on. step counts from 0."""
 
     lesson: Lesson
@@ -16,8 +15,7 @@ class ContinueRow:
     begun: bool
 
 
-@dataclass(frozen=True)
-class ChapterRow:
+class ChapterRow(NamedTuple):
     """A chapter's heading."""
 
     chapter: Chapter
@@ -25,8 +23,7 @@ class ChapterRow:
     open: bool
 
 
-@dataclass(frozen=True)
-class LessonRow:
+class LessonRow(NamedTuple):
     """A lesson under its chapter. number counts from 1 within the chapter."""
 
     chapter: Chapter

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ class Judging:
         self._device = device
         self._declared = load(judge)
         self._snapshot = Snapshot()
+        self._variant: set[CodeType] = set()
 
     def put_to(self, namespace: dict[str, Any], source: str, path: str, output: str) -> None:
         """Run every check on the program's names; one verdict each."""
@@ -50,6 +51,7 @@ class Judging:
         for substitute in self._declared.substitutes:
             if substitute.name == self._judge.variant:
                 namespace[substitute.value.__name__] = substitute.value
+                self._variant |= code_of(substitute.value)
 
     def _try(self, check: Check, answer: Answer, path: str) -> Verdict:
         begun = time.perf_counter()
@@ -57,7 +59,7 @@ class Judging:
         for seed in self._judge.seeds:
             answer.last_call = ""
             answer.calls = Counter()
-            watch = Watch(check, answer, path, self._judge.filename)
+            watch = Watch(check, answer, path, self._judge.filename, self._variant)
             with calm(), watch if check.watched else contextlib.nullcontext():
                 verdict = judge_once(check, answer, seed, self._device, path)
             self._snapshot.restore()
@@ -149,11 +151,15 @@ class Watch(TorchFunctionMode):
     """Counts the torch functions that the learner's code calls, and refuses the forbidden ones.
 
     A call is the learner's when their file is nearer on the stack than the check file, so helpers
-    of the check itself may use what the learner may not.
+    of the check itself may use what the learner may not. The code of a variant stands in the check
+    file, but takes the place of the learner's.
     """
 
-    def __init__(self, check: Check, answer: Answer, path: str, check_path: str) -> None:
+    def __init__(
+        self, check: Check, answer: Answer, path: str, check_path: str, variant: set[CodeType]
+    ) -> None:
         super().__init__()
+        self._variant = variant
         self._check = check
         self._answer = answer
         self._own = {path: True, check_path: False}
@@ -171,6 +177,8 @@ class Watch(TorchFunctionMode):
     def _is_learners(self) -> bool:
         frame = sys._getframe(2)
         while frame is not None:
+            if frame.f_code in self._variant:
+                return True
             own = self._own.get(frame.f_code.co_filename)
             if own is not None:
                 return own
@@ -190,6 +198,15 @@ class Watch(TorchFunctionMode):
             message=f"`{self._refused}` is called, and it is what you are to build here",
             where=verdict.where,
         )
+
+
+def code_of(value: Any) -> set[CodeType]:
+    """The code of a function, or of all methods of a class, with what is defined inside."""
+    functions = vars(value).values() if isinstance(value, type) else [value]
+    found = [f.__code__ for f in functions if isinstance(f, FunctionType)]
+    for code in found:  # grows while it is walked
+        found += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return set(found)
 
 
 class Forbidden(RuntimeError):

@@ -7,7 +7,7 @@ from typing import Any
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 CUT = "# ---\n"
 """Between two programs of one file, which run one after the other."""
@@ -34,4 +34,5 @@ def header(source: str) -> dict[str, Any]:
         if not line.startswith("#"):
             break
         lines.append(line[1:].strip())
-    return tomllib.loads("\n".join(lines))
+    found: dict[str, Any] = tomllib.loads("\n".join(lines))
+    return found

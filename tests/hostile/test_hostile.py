@@ -28,6 +28,7 @@ from tests.hostile.world import World, processes
 
 PROGRAMS = Path(__file__).with_name("programs")
 EXERCISE = Path(__file__).with_name("exercise.py")
+PROBE = Path(__file__).with_name("probe.py")
 CHECKS = ("doubles every number", "keeps the type of whole numbers")
 WHY_NOT = {"full": why_no_full, "landlock": why_no_landlock}
 LIMITS = {"wall_s": 10.0, "memory_bytes": 2 << 30, "file_bytes": 1 << 24, "output_bytes": 200_000}
@@ -59,6 +60,7 @@ class Attack:
     judged: bool = False
     stop_at: str = ""
     other_lesson: bool = False
+    known: dict[str, str] = field(default_factory=dict)
 
 
 def attacks(name: str) -> list[Attack]:
@@ -70,10 +72,15 @@ def attacks(name: str) -> list[Attack]:
     return found
 
 
-def pairs() -> list[tuple[str, str]]:
+def pairs() -> Iterator[object]:
     """Every layer with every program that is meant for it."""
-    names = corpus.names(PROGRAMS)
-    return [(layer, n) for layer in WHY_NOT for n in names if layer in attacks(n)[0].layers]
+    for layer in WHY_NOT:
+        for name in corpus.names(PROGRAMS):
+            first = attacks(name)[0]
+            known = first.known.get(layer) or first.known.get("all")
+            marks = [pytest.mark.xfail(reason=known, strict=True)] if known else []
+            if layer in first.layers:
+                yield pytest.param(layer, name, marks=marks, id=f"{layer}-{name}")
 
 
 # --- the place ---
@@ -102,7 +109,7 @@ class Place:
         return (self.world.told(min(self.processes())[0]),)
 
     def processes(self) -> set[tuple[int, str]]:
-        return processes(self.world.token)
+        return processes(self.world)
 
     def await_quiet(self, before: set[tuple[int, str]] | None = None) -> None:
         """Wait until only what waits for the next run is there, and nothing of the last one."""
@@ -162,6 +169,7 @@ def quiet(place: Place) -> Iterator[Place]:
     if len(place.processes()) > 2 * WAITING[place.layer]:
         for pid, _ in place.processes() - kept:
             os.kill(pid, signal.SIGKILL)
+    place.world.tidy()
     for name in os.listdir(place.world.scratch):
         if name not in LASTING_FOLDERS:
             shutil.rmtree(place.world.scratch / name)
@@ -203,7 +211,7 @@ def test_an_attack_fails(quiet: Place, name: str) -> None:
     assert world.left_behind() == []
     assert world.visited() == []
     assert set(os.listdir(world.scratch)) <= {*LASTING_FOLDERS, scratch, "hostile.next"}
-    probe = place.run(Job(PROBE, "probe.py", (world.token,), scratch=scratch))
+    probe = place.run(Job(PROBE.read_text(), PROBE.name, (world.token,), scratch=scratch))
     assert text_of(probe) == "clean\n", probe
 
 
@@ -236,25 +244,3 @@ def see(events: list[Event], attack: Attack, job: Job, world: World) -> None:
 def text_of(events: list[Event]) -> str:
     """All that was said, on either stream, by tensortutor too."""
     return "".join(e.text for e in events if isinstance(e, (Output, Raised, Notice)))
-
-
-PROBE = """
-import builtins, os, signal, sys, tempfile, threading
-import numpy, torch
-
-token = sys.argv[1]
-facts = {
-    "torch is torch": "site-packages" in torch.__file__ and "site-packages" in numpy.__file__,
-    "builtins": all(type(f) is type(len) for f in (print, isinstance, all, abs, torch.allclose, torch.equal)),
-    "one thread": threading.active_count() == 1 and len(os.listdir("/proc/self/task")) <= 1 + 2 * os.cpu_count(),
-    "tracing": sys.gettrace() is None and sys.getprofile() is None,
-    "arithmetic": torch.ones(3).sum().item() == 3 and torch.equal(torch.ones(2), torch.ones(2)),
-    "environment": not [n for n in os.environ if "HOSTILE" in n],
-    "temporary folder": os.listdir(tempfile.gettempdir()) == ["program"],
-    "shared memory": not [n for n in os.listdir("/dev/shm") if token in n],
-    "signals": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL and not signal.pthread_sigmask(signal.SIG_BLOCK, []),
-    "standard streams": sys.stdin.read() == "" and sys.stdout.fileno() == 1,
-}
-print("clean" if all(facts.values()) else [name for name, so in facts.items() if not so])
-"""
-"""Sees leftovers of earlier runs."""

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,21 +35,20 @@ class World:
         ):  # fmt: skip
             path.write_text(f"{self.secret}\n")
             path.chmod(0o600)
-        self._listeners = [self._listen(*address) for address in self._addresses()]
-
-    def _addresses(self) -> list[tuple[int, object]]:
-        return [
-            (socket.AF_INET, ("127.0.0.1", 0)),
-            (socket.AF_UNIX, f"\0{self.token}"),
-            (socket.AF_UNIX, str(self.elsewhere / "s")),
+        # Somebody else's process, with a secret in its environment.
+        self._neighbour = subprocess.Popen(
+            ["sleep", "infinity"], env={"PASSWORD": self.secret, "MARK": self.token}
+        )
+        self._listeners = [
+            listen(socket.AF_INET, ("127.0.0.1", 0)),
+            listen(socket.AF_UNIX, f"\0{self.token}"),
+            listen(socket.AF_UNIX, str(self.elsewhere / "s")),
         ]
 
-    def _listen(self, family: int, address: object) -> socket.socket:
-        listener = socket.socket(family)
-        listener.bind(address)  # type: ignore[arg-type]
-        listener.listen()
-        listener.setblocking(False)
-        return listener
+    @property
+    def neighbour(self) -> int:
+        """The pid of a process beside the sandbox."""
+        return self._neighbour.pid
 
     def environment(self) -> dict[str, str]:
         """Variables of the host. The first marks our processes, the others are secrets."""
@@ -63,15 +63,15 @@ class World:
 
     def told(self, zygote: int) -> str:
         """What every program learns about the world, as JSON in its first argument."""
-        return json.dumps(
-            {
-                "home": str(self.home), "elsewhere": str(self.elsewhere),
-                "scratch": str(self.scratch), "other_lesson": str(self.other_lesson),
-                "checkout": str(CHECKOUT), "token": self.token, "host": os.getpid(),
-                "zygote": zygote, "port": self._listeners[0].getsockname()[1],
-                "abstract": self.token, "socket": str(self.elsewhere / "s"),
-            }
-        )  # fmt: skip
+        folders = {
+            "home": self.home, "elsewhere": self.elsewhere, "scratch": self.scratch,
+            "other_lesson": self.other_lesson, "checkout": CHECKOUT, "socket": self.elsewhere / "s",
+        }  # fmt: skip
+        about = {
+            "token": self.token, "abstract": self.token, "host": os.getpid(), "zygote": zygote,
+            "neighbour": self.neighbour, "port": self._listeners[0].getsockname()[1],
+        }  # fmt: skip
+        return json.dumps({**about, **{name: str(path) for name, path in folders.items()}})
 
     def fingerprint(self) -> dict[str, str]:
         """Every file around the sandbox with its owner, mode, times and content."""
@@ -89,10 +89,11 @@ class World:
 
     def left_behind(self) -> list[str]:
         """Files with the token in their names, where a program may have put them."""
-        places = ("/tmp", "/var/tmp", "/dev/shm", "/", "/dev/mqueue", str(CHECKOUT))
+        own = (CHECKOUT, CHECKOUT / "tensortutor", self.folder, self.scratch)
+        places = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/", *map(str, own))
         return [
             os.path.join(place, name)
-            for place in (*places, str(CHECKOUT / "tensortutor"), str(self.folder), str(self.scratch))
+            for place in places
             if os.path.isdir(place)
             for name in os.listdir(place)
             if self.token in name
@@ -110,23 +111,44 @@ class World:
     def close(self) -> None:
         for listener in self._listeners:
             listener.close()
+        self._neighbour.kill()
+        self._neighbour.wait()
+
+    def tidy(self) -> None:
+        """Remove what an attack has left, so that it is not held against the next one."""
+        self.visited()
+        for path in self.left_behind():
+            with contextlib.suppress(OSError):
+                os.remove(path)
 
 
-def processes(token: str) -> set[tuple[int, str]]:
+def listen(family: int, address: tuple[str, int] | str) -> socket.socket:
+    """A socket that takes connections."""
+    listener = socket.socket(family)
+    listener.bind(address)
+    listener.listen()
+    listener.setblocking(False)
+    return listener
+
+
+def processes(world: World) -> set[tuple[int, str]]:
     """Processes that carry the token in their environment or command line: (pid, start time)."""
-    return {found for pid in _pids() if (found := _marked(pid, token.encode()))}
+    token = world.token.encode()
+    others = (os.getpid(), world.neighbour)
+    return {found for pid in _pids() if pid not in others and (found := _marked(pid, token))}
 
 
 def _pids() -> Iterator[int]:
     for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
+        if name.isdigit():
             yield int(name)
 
 
 def _marked(pid: int, token: bytes) -> tuple[int, str] | None:
     try:
         about = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        words = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
+        words = Path(f"/proc/{pid}/environ").read_bytes()
+        words += Path(f"/proc/{pid}/cmdline").read_bytes()
     except (OSError, ProcessLookupError):
         return None  # it has just ended, or is not ours
     # A process that has ended and waits to be collected ("Z") has no environment any more.

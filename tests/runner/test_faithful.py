@@ -92,13 +92,12 @@ def runner_run(runner: Runner, name: str) -> Ran:
 
 def text_of(events: list[Event], stream: str) -> str:
     """All that was written to a stream; a traceback belongs to stderr."""
-    parts = []
-    for event in events:
-        if isinstance(event, Output) and event.stream == stream:
-            parts.append(event.text)
-        elif isinstance(event, Raised) and stream == "stderr":
-            parts.append(event.text)
-    return "".join(parts)
+    return "".join(
+        event.text
+        for event in events
+        if (isinstance(event, Output) and event.stream == stream)
+        or (isinstance(event, Raised) and stream == "stderr")
+    )
 
 
 def pairs() -> list[tuple[str, str]]:

@@ -159,3 +159,10 @@ def test_a_check_file_that_fails_is_not_a_pass(runner):
     (judged,) = (e for e in events if isinstance(e, Judged))
     assert not judged.ok
     assert judged.missing == NAMES
+
+
+def test_a_variant_may_not_take_the_shortcut_either(runner):
+    checks = CHECKS + '@mutant("adds", caught_by=no_adding)\ndef double(x):\n    return x + x\n'
+    source = "def double(x):\n    return 2 * x\n"
+    _, verdicts, _ = judge(runner, source, variant="adds", checks=checks)
+    assert "`add`" in verdicts["does not add"].message

@@ -135,6 +135,12 @@ async def test_marks_show_in_the_gutter_and_on_the_line():
     async with app.run_test(size=(80, 24)) as pilot:
         editor = app.query_one(Editor)
         editor.load_text("a\nb\nc\n")
+        editor.focus()
+        await pilot.pause()
+        editor.mark({1: "called", 3: "failed"})
+        assert editor.cursor_location == (0, 0)
+        app.set_focus(None)
+        await pilot.pause()
         editor.mark({1: "called", 3: "failed"})
         await pilot.pause()
         assert editor.render_line(0).text.startswith("1›")

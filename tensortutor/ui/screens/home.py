@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.unlock import missing, state
+from tensortutor.learner.unlock import state
 from tensortutor.ui import describe, glyphs, keys
 from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, Row, rows
 from tensortutor.ui.screens.base import TutorScreen
@@ -203,10 +203,6 @@ class HomeScreen(TutorScreen):
         if now == "open":
             return Content.styled(f"{signs.ahead} open", "$accent")
         return Content.styled(f"{signs.locked} locked: {self.tutor.opens(lesson)}", "$text-warning")
-
-    def missing(self, lesson: Lesson) -> tuple[str, ...]:
-        """What keeps a lesson closed, as this screen knows it."""
-        return missing(lesson, self._passed)
 
 
 def _is_head(row: Row, chapter: str) -> bool:

@@ -6,18 +6,16 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.timer import Timer
-from textual.widget import Widget
 from textual.widgets import Markdown, TextArea
 
 from tensortutor.course.jobs import check_job, program_job
 from tensortutor.course.model import Lesson
 from tensortutor.protocol.events import Event, Judged, Raised
 from tensortutor.protocol.jobs import Job
-from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui import describe, keys
 from tensortutor.ui.screens.dialogs import Confirm, Page
+from tensortutor.ui.screens.places import PlacesScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
@@ -31,10 +29,9 @@ from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 
 SAVE_AFTER_S = 0.3
-PLACES = {"reader": "Text", "editor": "Code", "results": "Results"}
 
 
-class LessonScreen(TutorScreen):
+class LessonScreen(PlacesScreen):
     """Shows a lesson step by step, runs its code and puts the checks to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
@@ -67,21 +64,6 @@ class LessonScreen(TutorScreen):
         yield KeyBar()
         yield self.too_small()
 
-    @property
-    def reader(self) -> Reader:
-        """The text."""
-        return self.query_one(Reader)
-
-    @property
-    def editor(self) -> Editor:
-        """The code."""
-        return self.query_one(Editor)
-
-    @property
-    def results(self) -> Results:
-        """The output and the checks."""
-        return self.query_one(Results)
-
     async def on_mount(self) -> None:
         """Go to the step where the learner was."""
         if not self.query(ChecksPane):
@@ -90,6 +72,8 @@ class LessonScreen(TutorScreen):
         self._checks().prepare(self.lesson)
         self.session.arrive()
         await self._show_step()
+        if problem := describe.mismatch(self.lesson, self.tutor.runner.status):
+            self.tutor.tell(problem)
 
     def _show_device(self, word: str) -> None:
         self.top.word = word
@@ -102,11 +86,13 @@ class LessonScreen(TutorScreen):
     async def _show_step(self) -> None:
         session = self.session
         self.results.abandon(self._how_to_run())
-        self.set_class(session.step.pane is None, "-no-code")
+        self.has_code = session.step.pane is not None
+        self.count = f"{session.index + 1} of {len(self.lesson.steps)}"
+        self.set_class(not self.has_code, "-no-code")
         await self.reader.show(session)
         self._load_code()
         self._describe()
-        self._turn_to("reader")
+        self.turn_to("reader")
 
     def _how_to_run(self) -> str:
         run, check = self.key_for("lesson.run"), self.key_for("lesson.check")
@@ -173,71 +159,6 @@ class LessonScreen(TutorScreen):
             self.session.go(self.session.index - 1)
             await self._show_step()
 
-    # Where the keys go
-
-    def _places(self) -> list[str]:
-        return list(PLACES) if self.session.step.pane is not None else ["reader"]
-
-    @property
-    def place(self) -> str:
-        """The part in front: "reader", "editor" or "results"."""
-        return next((name for name in PLACES if self.has_class(f"-{name}")), "reader")
-
-    def _turn_to(self, place: str) -> None:
-        """Bring a part to the front (on a narrow terminal) and give it the keys."""
-        for name in PLACES:
-            self.set_class(name == place, f"-{name}")
-        self._name_places()
-        target: Widget = {"reader": self.reader, "editor": self.editor}.get(place, self.editor)
-        if place == "results":
-            self.results.front.turn_to()
-        else:
-            target.focus(scroll_visible=False)
-
-    def _name_places(self) -> None:
-        """On a narrow terminal the frame says what there is to turn to."""
-        for name in PLACES:
-            part = self.query_one(f"#{name}")
-            part.border_subtitle = self._places_line(name)
-
-    def _places_line(self, here: str) -> Content | str:
-        if self.is_wide or len(self._places()) == 1:
-            count = f"{self.session.index + 1} of {len(self.lesson.steps)}"
-            return count if here == "reader" else ""
-        looks = {True: "bold $accent", False: "$foreground 60%"}
-        words = [Content.styled(word, looks[name == here]) for name, word in PLACES.items()]
-        return Content(f" {glyphs.current().dot} ").join(words)
-
-    def action_turn(self) -> None:
-        """The next of text, code and results."""
-        places = self._places()
-        here = places.index(self.place) if self.place in places else 0
-        self._turn_to(places[(here + 1) % len(places)])
-
-    def action_leave(self) -> None:
-        """Out of a field, to the text."""
-        self._turn_to("reader")
-
-    @on(Editor.Left)
-    def _editor_left(self) -> None:
-        self.action_leave()
-
-    @on(events.DescendantFocus)
-    def _focus_moved(self, event: events.DescendantFocus) -> None:
-        for name in PLACES:
-            if any(node.id == name for node in event.widget.ancestors_with_self):
-                for other in PLACES:
-                    self.set_class(other == name, f"-{other}")
-
-    def on_resize(self) -> None:
-        """Another width may show other parts."""
-        if self.is_mounted and self._session is not None:
-            self._name_places()
-
-    def action_tab(self, steps: int) -> None:
-        """Another tab of the results."""
-        self.results.turn(steps)
-
     # Code
 
     @on(TextArea.Changed)
@@ -282,6 +203,10 @@ class LessonScreen(TutorScreen):
             if folder:
                 self.tutor.tell(f"Your code is kept in {folder}")
 
+    def action_tab(self, steps: int) -> None:
+        """Another tab of the results."""
+        self.results.turn(steps)
+
     # Running
 
     def action_run(self) -> None:
@@ -290,7 +215,7 @@ class LessonScreen(TutorScreen):
             self.tutor.tell("This step has no code to run.")
         elif self.session.must_answer_first:
             self.tutor.tell("Answer first, then run: the output shows whether you were right.")
-            self._turn_to("reader")
+            self.turn_to("reader")
             self._ask(self.session.next_question() or 0)
         else:
             name = self.editor.border_title or "program.py"
@@ -320,7 +245,7 @@ class LessonScreen(TutorScreen):
         self.results.start(self.tutor.runner, job, Occasion(self.lesson, checking))
         self.results.show(ChecksPane if checking else OutputPane)
         if not self.is_wide:
-            self._turn_to("results")
+            self.turn_to("results")
         self._describe()
 
     def action_stop(self) -> None:
@@ -366,7 +291,7 @@ class LessonScreen(TutorScreen):
             return
         before = session.hints_shown
         count = session.hint()
-        self._turn_to("reader")
+        self.turn_to("reader")
         if count > before:
             await self.reader.add_hint(count, len(hints), hints[count - 1])
             self._describe()

@@ -7,6 +7,8 @@ from textual.highlight import HighlightTheme, highlight
 from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock, MarkdownFence
 
+from tensortutor.ui import glyphs
+
 
 class CodeColours(HighlightTheme):
     """The same few colours as in the editor."""
@@ -54,6 +56,8 @@ class Text(Markdown):
 
     def __init__(self, markdown: str, *, classes: str | None = None) -> None:
         super().__init__(markdown, classes=classes, parser_factory=_parser, open_links=False)
+        if glyphs.current().ascii:
+            self.BULLETS = ["* ", "- "]
 
 
 def fenced(code: str, language: str) -> str:

@@ -15,9 +15,7 @@ class Reader(VerticalScroll, can_focus=True):
     async def show(self, session: LessonSession) -> None:
         """Replace what is shown by the session's step, from its top."""
         step = session.step
-        number = f"{session.index + 1} of {len(session.lesson.steps)}"
         self.border_title = step.title
-        self.border_subtitle = number
         gate = step.pane is not None and step.pane.kind == "predict"
         parts: list[Widget] = []
         prose: list[str] = []

@@ -15,7 +15,7 @@ print(os.path.getsize("model.pt") > 0)
 # tries = "To open it as lessons do."
 # outcome = ["raised"]
 # output = ["UnpicklingError"]
-# absent = ["got"]
+# absent = ["got the next run"]
 import torch
 
 torch.load("model.pt")

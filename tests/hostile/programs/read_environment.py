@@ -1,7 +1,6 @@
-# tries = "To read passwords and proxies from the environment, its own and that of others."
+# tries = "To read passwords and proxies from the environment, its own and that of a neighbour."
 # output = ["tried"]
-# absent = ["http://me"]
-import glob
+# absent = ["http://me", "got"]
 import json
 import os
 import sys
@@ -9,10 +8,11 @@ import urllib.request
 
 world = json.loads(sys.argv[1])
 print(dict(os.environ), urllib.request.getproxies())
-for path in [*glob.glob("/proc/[0-9]*/environ"), f"/proc/{world['host']}/environ", "/proc/self/environ"]:
+for name in ("neighbour", "zygote", "host"):
     try:
-        with open(path, "rb") as file:
-            print(path, file.read())
+        with open(f"/proc/{world[name]}/environ", "rb") as file:
+            if world["token"].encode() in file.read():
+                print("got", name)
     except OSError:
         continue
 print("tried")

@@ -6,20 +6,19 @@ import os
 import sys
 
 world = json.loads(sys.argv[1])
-others = {world["host"], world["zygote"], os.getppid(), *(int(n) for n in os.listdir("/proc") if n.isdigit())}
-own = {int(os.readlink("/proc/self")), os.getpid()}
-for pid in sorted(others - own):
-    for name in ("mem", "maps", "environ", "fd", "cwd", "root", "exe", "ns/net", "auxv", "stack", "syscall"):
-        path = f"/proc/{pid}/{name}"
+links = ("cwd", "root", "exe", "ns/net", "fd/0", "fd/1", "fd/3")
+files = ("mem", "maps", "environ", "auxv", "stack", "syscall")
+for pid in {world["neighbour"], world["zygote"], world["host"], os.getppid()}:
+    for name in links:
         try:
-            if name == "fd":
-                print("got", path, os.listdir(path))
-            elif name in ("cwd", "root", "exe", "ns/net"):
-                print("got", path, os.readlink(path))
-            else:
-                with open(path, "rb") as file:
-                    if name == "mem" or file.read(8):
-                        print("got", path)
+            print("got", f"/proc/{pid}/{name}", os.readlink(f"/proc/{pid}/{name}"))
+        except OSError:
+            continue
+    for name in files:
+        try:
+            with open(f"/proc/{pid}/{name}", "rb") as file:
+                if name == "mem" or file.read(8):
+                    print("got", f"/proc/{pid}/{name}")
         except OSError:
             continue
 print("tried")

@@ -14,7 +14,7 @@ for user in (1, 1000, 65534):
             print("got", call.__name__, user)
         except OSError:
             continue
-for command in ("su nobody -c id", "sudo -n id", "newgrp root", "ping -c 1 -W 1 1.1.1.1", "chsh -s /bin/sh nobody", "crontab -l"):
+for command in ("sudo -n id", "ping -c 1 -W 1 1.1.1.1", "chsh -s /bin/sh nobody", "crontab -l"):
     done = subprocess.run(command, shell=True, capture_output=True, stdin=-3, start_new_session=True)
     if done.returncode == 0:
         print("got", command)

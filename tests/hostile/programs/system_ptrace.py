@@ -10,9 +10,7 @@ world = json.loads(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)
 buffer = ctypes.create_string_buffer(16)
 vector = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 16)
-for pid in (os.getppid(), world["zygote"], world["host"], 1, 2):
-    if pid == os.getpid():
-        continue
+for pid in (os.getppid(), world["zygote"], world["neighbour"]):
     if libc.ptrace(16, pid, 0, 0) == 0 or libc.ptrace(0x4206, pid, 0, 0) == 0:
         print("got", pid)
     if libc.process_vm_readv(pid, vector, 1, vector, 1, 0) > 0:

@@ -14,7 +14,7 @@ for path in (world["home"] + "/.bashrc", world["home"], world["elsewhere"] + "/d
         lambda: os.chmod(path, 0o777), lambda: os.chown(path, 12345, 12345), lambda: os.utime(path, (1, 1)),
         lambda: os.setxattr(path, "user.hostile", b"1"), lambda: os.truncate(path, 0),
         lambda: os.link(path, "link"), lambda: os.rename(path, path + "2"), lambda: os.unlink(path),
-        lambda: os.rmdir(path), lambda: os.symlink("x", path + "3"), lambda: os.mkfifo(path + "4"),
+        lambda: os.rmdir(path), lambda: os.symlink("x", path + "/3"), lambda: os.mkfifo(path + "/4"),
     ):  # fmt: skip
         try:
             action()

@@ -3,6 +3,7 @@
 import os
 
 if os.path.exists("log.txt"):
-    print(open("log.txt").read())
-file = open("log.txt", "w")
+    with open("log.txt") as log:
+        print(log.read())
+file = open("log.txt", "w")  # noqa: SIM115
 file.write("kept")

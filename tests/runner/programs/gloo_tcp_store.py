@@ -9,9 +9,7 @@ import torch.multiprocessing as mp
 
 def rank(index, port, queue):
     torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=index, world_size=2
-    )
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=index, world_size=2)
     total = torch.tensor([index + 1.0])
     dist.all_reduce(total)
     queue.put((index, total.item()))

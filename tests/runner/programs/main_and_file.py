@@ -1,7 +1,8 @@
 # says = "The program is __main__, in a file of its own name."
-import __main__
 import os
 import sys
+
+import __main__
 
 print(__name__, os.path.basename(__file__), os.path.isfile(__file__))
 print(sys.modules["__main__"] is __main__, hasattr(__main__, "os"))

@@ -1,4 +1,4 @@
-# says = "matplotlib draws into a file, without a display; without matplotlib it is missing in both."
+# says = "matplotlib draws into a file without a display; where it is not installed, it is missing."
 import os
 
 try:

@@ -12,5 +12,8 @@ class Squares(Dataset):
 
 
 if __name__ == "__main__":
-    for batch in DataLoader(Squares(), batch_size=2, num_workers=1, multiprocessing_context="spawn"):
+    context = "spawn"
+    for batch in DataLoader(
+        Squares(), batch_size=2, num_workers=1, multiprocessing_context=context
+    ):
         print(batch.tolist())

@@ -5,7 +5,7 @@ import tempfile
 
 os.makedirs("runs/a")
 pathlib.Path("runs/a/log.txt").write_text("grüße\n")
-print(sorted(os.listdir("runs")), open("runs/a/log.txt").read().strip())
+print(sorted(os.listdir("runs")), pathlib.Path("runs/a/log.txt").read_text().strip())
 os.chdir("runs")
 print(os.path.basename(os.getcwd()), os.listdir("a"))
 with tempfile.NamedTemporaryFile() as file, tempfile.TemporaryDirectory() as folder:

@@ -1,3 +1,4 @@
-# says = "A program that is not Python exits with 1."
-# stderr = ["SyntaxError", "line 3"]
-print("never"
+# says = "A program that is not Python does not begin, and exits with 1."
+# stderr = ["SyntaxError: 'return' outside function", "line 4"]
+print("never")
+return  # noqa: F706

@@ -1,0 +1,338 @@
+"""Judges lessons/03_maths/04_fft.md."""
+
+import torch
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_dtype,
+    expect_shape,
+    expect_true,
+    expect_unchanged,
+    mutant,
+)
+
+
+class Transforms(TorchDispatchMode):
+    """Counts the Fourier transforms that are made, under whatever name they are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += "_fft_" in str(func)
+        return func(*args, **(kwargs or {}))
+
+
+def wanted(x, k):
+    """Copy by copy, in float64."""
+    x, k = x.double(), k.double()
+    n, m = x.shape[-1], k.shape[-1]
+    lead = torch.broadcast_shapes(x.shape[:-1], k.shape[:-1])
+    out = torch.zeros(*lead, n + m - 1, dtype=torch.float64, device=x.device)
+    for start in range(m):
+        out[..., start : start + n] += k[..., start, None] * x
+    return out
+
+
+def compare(answer, x, k, hint, tolerance=1e-4, name="the result"):
+    got = answer.fft_conv(x, k)
+    right = wanted(x, k)
+    expect_close(got, right, dtype=x.dtype, rtol=tolerance, atol=tolerance, name=name, hint=hint)
+
+
+def signals(device, n, m, dtype=torch.float32):
+    """A random signal and a random kernel."""
+    return torch.randn(n, device=device).to(dtype), torch.randn(m, device=device).to(dtype)
+
+
+@check("the result has N + M - 1 values")
+def length(answer, rng, device):
+    n, m = rng.sample(range(3, 12), 2)
+    got = answer.fft_conv(*signals(device, n, m))
+    expect_shape(
+        got,
+        (n + m - 1,),
+        hint="The last copy of x starts at place M - 1 and is N long. And `irfft` without n "
+        "returns an even number of samples.",
+    )
+
+
+@check("the result is real")
+def real(answer, rng, device):
+    got = answer.fft_conv(*signals(device, rng.randrange(4, 9), 3))
+    expect_dtype(
+        got,
+        torch.float32,
+        hint="`ifft` returns complex numbers, and `abs()` of them loses the sign. `irfft` "
+        "knows that the signal is real.",
+    )
+
+
+@check("nothing wraps round to the front")
+def no_wrap(answer, rng, device):
+    n, m = rng.randrange(6, 12), rng.randrange(3, 6)
+    x = torch.zeros(n, device=device)
+    x[-1] = 1
+    k = torch.randn(m, device=device) + 3
+    got = answer.fft_conv(x, k)
+    expect_true(
+        isinstance(got, torch.Tensor) and got.ndim == 1 and len(got) >= n - 1,
+        "the result does not even have the length of x",
+    )
+    expect_close(
+        got[: n - 1],
+        torch.zeros(n - 1, device=device),
+        name="the result before the clap, in the last sample of x,",
+        hint="A clap at the end echoes after the end. On a circle of N samples there is no "
+        "after: it comes back at the front. Make the circle larger with n=.",
+    )
+    compare(answer, x, k, hint="Each value of k starts a copy of x.")
+
+
+@check("the kernel runs forwards")
+def forwards(answer, rng, device):
+    m = rng.randrange(3, 8)
+    x = torch.zeros(6, device=device)
+    x[0] = 1
+    k = torch.arange(1.0, m + 1, device=device)
+    compare(
+        answer,
+        x,
+        k,
+        name="the echo of a single clap",
+        hint="A single 1 at the front gives back k itself. With `conj()` or a flipped kernel it "
+        "is a correlation.",
+    )
+
+
+@check("odd and even lengths are both right")
+def parity(answer, rng, device):
+    for n, m in ((7, 4), (8, 4), (7, 5), (16, 16)):
+        compare(
+            answer,
+            *signals(device, n, m),
+            name=f"the result for N = {n}, M = {m}",
+            hint="From the bins alone `irfft` cannot tell an odd length from an even one.",
+        )
+
+
+@check("the kernel may be longer than the signal")
+def long_kernel(answer, rng, device):
+    n = rng.randrange(2, 6)
+    compare(
+        answer,
+        *signals(device, n, n + rng.randrange(2, 9)),
+        hint="`n=` smaller than a signal cuts it off. Nothing may depend on which is longer.",
+    )
+
+
+@check("lengths of 1 work")
+def ones(answer, rng, device):
+    for n, m in ((1, 1), (1, rng.randrange(2, 6)), (rng.randrange(2, 6), 1)):
+        compare(
+            answer,
+            *signals(device, n, m),
+            name=f"the result for N = {n}, M = {m}",
+            hint="A kernel of one value scales the signal. Nothing may be squeezed away.",
+        )
+
+
+@check("leading dimensions broadcast")
+def leading(answer, rng, device):
+    b, c, n = rng.sample(range(2, 8), 3)
+    x = torch.randn(n, c, b, device=device).permute(2, 1, 0)
+    for k in (
+        torch.randn(c, 3, device=device),
+        torch.randn(4, device=device),
+        torch.randn(b, 1, 2, device=device),
+        torch.randn(1, 1, 5, device=device),
+    ):
+        compare(
+            answer,
+            x,
+            k,
+            name=f"the result for x {list(x.shape)} and k {list(k.shape)}",
+            hint="N and M are the last sizes. All before them is a batch, and the product of "
+            "two spectra broadcasts by itself.",
+        )
+    x, k = torch.randn(n, device=device), torch.randn(c, 3, device=device)
+    compare(answer, x, k, hint="One signal may meet several kernels.")
+
+
+@check("float64 keeps its precision")
+def double(answer, rng, device):
+    x = torch.randn(rng.randrange(5, 12), dtype=torch.float64, device=device)
+    k = torch.randn(4, dtype=torch.float64, device=device)
+    compare(answer, x, k, tolerance=1e-11, hint="float64 has an FFT of its own: no detour.")
+
+
+@check("float16 and bfloat16 come back as they went in")
+def half(answer, rng, device):
+    for dtype in (torch.float16, torch.bfloat16):
+        x, k = signals(device, rng.randrange(5, 12), 4, dtype)
+        compare(
+            answer,
+            x,
+            k,
+            tolerance=1e-2,
+            name=f"the result for {dtype}",
+            hint="Convert both inputs to float32 before the transforms, and the result back.",
+        )
+
+
+@check("the FFT does the work")
+def by_fft(answer, rng, device):
+    with Transforms() as transforms:
+        answer.fft_conv(*signals(device, 40, 30))
+    expect_true(
+        transforms.count > 0,
+        "no Fourier transform is made",
+        hint="A direct convolution takes N * M multiplications. Here they are to be saved.",
+    )
+
+
+@check("the inputs are left as they were")
+def unchanged(answer, rng, device):
+    x, k = signals(device, 6, 3)
+    with expect_unchanged(x, k):
+        answer.fft_conv(x, k)
+
+
+def transform(x, k, n, back):
+    """The product of two spectra, transformed back to `back` samples."""
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    product = torch.fft.rfft(x.to(wide), n=n) * torch.fft.rfft(k.to(wide), n=n)
+    return torch.fft.irfft(product, n=back).to(x.dtype)
+
+
+@mutant("makes the circle as large as the longer signal", caught_by=length)
+def fft_conv(x, k):
+    n = max(x.shape[-1], k.shape[-1])
+    return transform(x, k, n, n)
+
+
+@mutant("adds the zeros afterwards", caught_by=no_wrap)
+def fft_conv(x, k):
+    n = max(x.shape[-1], k.shape[-1])
+    more = x.shape[-1] + k.shape[-1] - 1 - n
+    return functional.pad(transform(x, k, n, n), (0, more))
+
+
+@mutant("makes the circle one too small", caught_by=no_wrap)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return functional.pad(transform(x, k, max(n - 1, 1), max(n - 1, 1)), (0, int(n > 1)))
+
+
+@mutant("makes the circle one too large", caught_by=length)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1]
+    return transform(x, k, n, n)
+
+
+@mutant("does not tell irfft the length", caught_by=parity)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k, n, None if n > 1 else 1)
+
+
+@mutant("takes an even circle and cuts it for the wrong length", caught_by=parity)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k, n, n + n % 2)[..., :n]
+
+
+@mutant("returns complex numbers", caught_by=real)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    return torch.fft.ifft(torch.fft.fft(x.to(wide), n=n) * torch.fft.fft(k.to(wide), n=n))
+
+
+@mutant("correlates", caught_by=forwards)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    product = torch.fft.rfft(x.to(wide), n=n) * torch.fft.rfft(k.to(wide), n=n).conj()
+    return torch.fft.irfft(product, n=n).to(x.dtype)
+
+
+@mutant("flips the kernel as conv1d would need it", caught_by=forwards)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k.flip(-1), n, n)
+
+
+@mutant("cuts the kernel to the length of the signal", caught_by=long_kernel)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k[..., : x.shape[-1]], n, n)
+
+
+@mutant("squeezes", caught_by=ones)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k, n, n).squeeze()
+
+
+@mutant("measures with len", caught_by=leading)
+def fft_conv(x, k):
+    n = len(x) + len(k) - 1
+    return transform(x, k, n, n)
+
+
+@mutant("works in float32 and converts back", caught_by=double)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x.float(), k.float(), n, n).to(x.dtype)
+
+
+@mutant("returns float32 for the small dtypes", caught_by=half)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    out = transform(x, k, n, n)
+    return out if x.dtype == torch.float64 else out.float()
+
+
+@mutant("adds the copies up one by one", caught_by=by_fft)
+def fft_conv(x, k):
+    n, m = x.shape[-1], k.shape[-1]
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    padded = functional.pad(x.to(wide), (m - 1, m - 1))
+    copies = [padded[..., m - 1 - i : 2 * m - 2 - i + n] * k[..., i, None] for i in range(m)]
+    return sum(copies).to(x.dtype)
+
+
+@mutant("scales the signal in place", caught_by=unchanged)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    x *= 2
+    return transform(x, k, n, n) / 2
+
+
+@accepted("the full transform and its real part")
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    a, b = (t.float() if t.dtype in (torch.float16, torch.bfloat16) else t for t in (x, k))
+    return torch.fft.ifft(torch.fft.fft(a, n) * torch.fft.fft(b, n)).real.to(x.dtype)
+
+
+@accepted("a circle of a power of two, cut to length")
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    size = 1 << (n - 1).bit_length()
+    return transform(x, k, size, size)[..., :n]
+
+
+@accepted("pads with zeros itself")
+def fft_conv(x, k):
+    n, m = x.shape[-1], k.shape[-1]
+    x64 = functional.pad(x.double(), (0, m - 1))
+    k64 = functional.pad(k.double(), (0, n - 1))
+    out = torch.fft.irfft(torch.fft.rfft(x64) * torch.fft.rfft(k64), n + m - 1)
+    return out.to(x.dtype)
