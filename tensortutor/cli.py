@@ -232,6 +232,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def perform(arguments: argparse.Namespace) -> int:
     """Call the command. Returns its exit status; what it refuses is told on stderr."""
     from tensortutor.commands.session import Refused, Session
+    from tensortutor.course.problems import CourseError
     from tensortutor.learner.errors import StorageError
     from tensortutor.report import Printer
 
@@ -245,7 +246,7 @@ def perform(arguments: argparse.Namespace) -> int:
     except Refused as error:
         printer.note(str(error))
         return error.status
-    except StorageError as error:
+    except (StorageError, CourseError) as error:
         printer.note(str(error))
         return MISUSE
     finally:

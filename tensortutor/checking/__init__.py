@@ -9,7 +9,7 @@ run's seed; torch's global generator is seeded from it before each check. `devic
 """
 
 from tensortutor.checking.answer import Answer
-from tensortutor.checking.declare import accepted, check, mutant
+from tensortutor.checking.declare import accepted, check, equivalent, mutant
 from tensortutor.checking.expect import (
     Unmet,
     expect_close,
@@ -29,6 +29,7 @@ __all__ = [
     "Unmet",
     "accepted",
     "check",
+    "equivalent",
     "expect_close",
     "expect_copy",
     "expect_dtype",

@@ -1,4 +1,4 @@
-"""`check`, `mutant` and `accepted`: what a check file declares."""
+"""`check`, `mutant`, `accepted` and `equivalent`: what a check file declares."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -77,6 +77,15 @@ def mutant(name: str, *, caught_by: CheckFunction) -> Callable[[F], F]:
 def accepted(name: str) -> Callable[[F], F]:
     """Declare a right answer that is written another way; every check must pass it."""
     return _substitute(name)
+
+
+def equivalent(before: str, after: str, *, because: str) -> None:
+    """Declare an edit of the solution that every check passes, and rightly so.
+
+    before, after: the edited statement, as `tensortutor verify --mutate` prints it. because: why
+    the two programs cannot be told apart, or why the difference is none of the lesson's.
+    """
+    del before, after, because  # the author's gate reads them from the syntax tree
 
 
 def _substitute(name: str) -> Callable[[F], F]:

@@ -34,9 +34,9 @@ def start(options: AppOptions) -> int:
 
 def why_not() -> str:
     """What keeps the app from being shown here, as a sentence, or ""."""
-    streams = (sys.stdin, sys.stdout)
+    streams = (sys.stdin, sys.stdout, sys.stderr)  # the app draws on the last of them
     if not all(stream is not None and stream.isatty() for stream in streams):
-        return "The app needs a terminal for its input and its output."
+        return "The app needs a terminal for its input, its output and its errors."
     term = os.environ.get("TERM", "")
     if term in ("", "dumb", "unknown"):
         return f"The app needs a terminal that can place text; TERM is {term!r}."

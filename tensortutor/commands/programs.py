@@ -51,7 +51,9 @@ def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job
             raise Refused("--step goes with --lesson.")
         path = Path(arguments.file)
         source = read_source(path)
-        job = program_job(None, source, path.name, arguments=tuple(arguments.arguments))
+        job = program_job(
+            None, source, path.name, session.limits, arguments=tuple(arguments.arguments)
+        )
         return None, job
     lesson = session.open_lesson(arguments.lesson, arguments.anyway)
     index = lesson.steps.index(lesson.task)
@@ -61,7 +63,7 @@ def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job
         raise Refused(f"Step {index + 1} of {lesson.id} has no code. {_steps_with_code(lesson)}")
     _predicted_first(session, lesson, index)
     source = session.workspace.load(lesson, index)
-    return lesson, program_job(lesson, source, file_name(lesson, index))
+    return lesson, program_job(lesson, source, file_name(lesson, index), session.limits)
 
 
 def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
@@ -100,7 +102,7 @@ def check(session: Session, arguments: Namespace) -> int:
 
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
     source, name, again = _answer(session, lesson, arguments.file)
-    job = check_job(lesson, source, name, arguments.seed)
+    job = check_job(lesson, source, name, arguments.seed, session.limits)
     judged = _judge(session, follow(session.runner(lesson), job), again)
     return _keep(session, lesson, judged)
 

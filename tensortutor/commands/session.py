@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
+from tensortutor.learner.settings import read_settings
 from tensortutor.learner.unlock import missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.protocol.events import Event
-from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.report import Printer
 
 if TYPE_CHECKING:
@@ -60,6 +61,14 @@ class Session:
         return progress
 
     @cached_property
+    def limits(self) -> Limits:
+        """What a run may use, as the learner has set it."""
+        settings = read_settings(self.paths.settings)
+        for notice in settings.notices:
+            self.printer.note(notice)
+        return settings.limits
+
+    @cached_property
     def workspace(self) -> Workspace:
         """The learner's code."""
         return Workspace(self.paths)
@@ -67,11 +76,11 @@ class Session:
     @cached_property
     def course(self) -> Course:
         """The course. Raises Refused if there is none, or if it is not sound."""
-        from tensortutor.course.catalog import find_course, load_course
+        from tensortutor.course.catalog import find_course, open_course
         from tensortutor.course.problems import CourseError
 
         try:
-            return load_course(find_course(self.options.course))
+            return open_course(find_course(self.options.course))
         except CourseError as error:
             first = "This course cannot be used until it is mended:\n"
             raise Refused(f"{first if len(error.problems) > 1 else ''}{error}") from None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tensortutor.course.contents import Entry, read_contents
-from tensortutor.course.frontmatter import requires_line
+from tensortutor.course.frontmatter import read_front_matter, requires_line
 from tensortutor.course.judgefile import read_judge
 from tensortutor.course.links import broken_links
 from tensortutor.course.model import Chapter, Course, JudgeFile, Lesson
@@ -16,6 +16,7 @@ from tensortutor.course.problems import CourseError, Problem, Report, listed, ne
 GROUP = "tensortutor.courses"
 CONTENTS = "lessons/course.toml"
 LESSON = re.compile(r"(\d\d)_([a-z0-9][a-z0-9_]*)\.md")
+GLANCE = 4096
 NUMBERED = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -40,6 +41,51 @@ def find_course(path: Path | None = None) -> Path:
         if (candidate / CONTENTS).is_file():
             return candidate
     raise CourseError([Problem(str(path or candidates[-1]), 0, _why_none(path, candidates))])
+
+
+def open_course(root: Path) -> Course:
+    """The course in `root` for learners: its lessons are read when they are opened.
+
+    Raises CourseError with what is wrong with the list of lessons. What is wrong inside a lesson
+    is raised when its steps are first asked for.
+    """
+    contents, problems = read_contents(root)
+    chapters = []
+    for entry in contents.entries:
+        lessons = []
+        for path in sorted(entry.folder.glob("*.md")):
+            if named := LESSON.fullmatch(path.name):
+                lesson, found = _glance(root, path, f"{entry.id}/{named[2]}")
+                lessons.append(lesson)
+                problems += found
+        if lessons:
+            chapters.append(
+                Chapter(entry.id, entry.number, entry.title, entry.blurb, tuple(lessons))
+            )
+    course = Course(contents.title, tuple(chapters), root)
+    problems += _prerequisites(course)
+    if problems:
+        raise CourseError(problems)
+    return course
+
+
+def _glance(root: Path, path: Path, id: str) -> tuple[Lesson, list[Problem]]:
+    """A lesson of which only the front matter has been read."""
+    report = Report(path.relative_to(root).as_posix())
+    # Enough for any front matter; the rest of the file is for later.
+    with path.open("rb") as file:
+        start = file.read(GLANCE)
+    front, _ = read_front_matter(start.decode("utf-8", "replace"), report)
+
+    def read() -> Lesson:
+        shown = Report(report.path)
+        judge, found = _read_judge(root, path, shown, thorough=False)
+        lesson, wrong = parse_lesson(path.read_bytes(), id, judge, path, root)
+        if problems := [*shown.problems, *wrong, *found]:
+            raise CourseError(problems)
+        return lesson
+
+    return Lesson.later(read, id=id, path=path, **vars(front)), report.problems
 
 
 def load_course(root: Path, *, thorough: bool = False) -> Course:
@@ -173,12 +219,16 @@ def _better(name: str) -> str:
 
 def _across(course: Course) -> Iterator[Problem]:
     """What only the whole course can tell: prerequisites and links."""
-    for lesson, required, message in prerequisite_problems(course.lessons):
-        text = lesson.path.read_text("utf-8", errors="replace")
-        yield Problem(_shown(course, lesson), requires_line(text, required), message)
+    yield from _prerequisites(course)
     for lesson in course.lessons:
         for line, target in broken_links(lesson):
             yield Problem(_shown(course, lesson), line, f"this link leads to no file: {target}")
+
+
+def _prerequisites(course: Course) -> Iterator[Problem]:
+    for lesson, required, message in prerequisite_problems(course.lessons):
+        text = lesson.path.read_text("utf-8", errors="replace")
+        yield Problem(_shown(course, lesson), requires_line(text, required), message)
 
 
 def _shown(course: Course, lesson: Lesson) -> str:

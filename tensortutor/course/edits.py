@@ -267,5 +267,8 @@ def _rebinds(node: cst.Assign) -> bool:
     targets = [target.target for target in node.targets]
     if any(not isinstance(target, cst.Name) for target in targets):
         return all(isinstance(target, (cst.Attribute, cst.Subscript)) for target in targets)
-    read = {found.value for found in matchers.findall(node.value, matchers.Name())}
-    return any(target.value in read for target in targets if isinstance(target, cst.Name))
+    return any(
+        matchers.findall(node.value, matchers.Name(target.value))
+        for target in targets
+        if isinstance(target, cst.Name)
+    )

@@ -3,10 +3,11 @@
 import ast
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensortutor.course.model import JudgeFile, Shortcut, Variant
+from tensortutor.course.model import Equivalent, JudgeFile, Shortcut, Variant
 from tensortutor.course.problems import Report, decode, listed, nearest
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -20,16 +21,19 @@ DECLARED = re.compile(
 def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFile:
     """The check file at `path`, which must exist.
 
-    thorough: parse every line. Without it only the declarations are parsed (four times faster),
-    and a syntax error elsewhere in the file goes unseen.
+    thorough: parse every line. Without it only the decorators are parsed (four times faster), a
+    syntax error elsewhere in the file goes unseen, and so do its equivalent edits.
     """
     source = decode(path.read_bytes(), report)
-    definitions = _definitions(source, report, thorough)
-    if definitions is None:
+    body = _body(source, report, thorough)
+    if body is None:
         return JudgeFile(path, source, (), (), ())
     reader = _Reader(report)
-    for definition in definitions:
-        reader.read(definition)
+    for node in body:
+        if isinstance(node, DEFINITIONS):
+            reader.read(node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            reader.called(node.value)
     if not reader.checks:
         report.add(1, 'there is no check: declare one with @check("what it wants")')
     return JudgeFile(
@@ -39,6 +43,7 @@ def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFil
         tuple(reader.mutants),
         tuple(reader.accepted),
         tuple(reader.shortcuts),
+        tuple(reader.equivalents),
     )
 
 
@@ -68,17 +73,15 @@ def defined_names(tree: ast.Module) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _definitions(source: str, report: Report, thorough: bool) -> list[Definition] | None:
-    """The module's functions and classes, or those of them that declare something."""
+def _body(source: str, report: Report, thorough: bool) -> Sequence[ast.stmt] | None:
+    """The module's statements, or those of them that declare something."""
     if not thorough:
         try:
             return _headers(source)
         except (SyntaxError, ValueError):
             pass  # the whole file says better what is wrong
     tree = parse_python(source, 1, "the check file", report)
-    if tree is None:
-        return None
-    return [node for node in tree.body if isinstance(node, DEFINITIONS)]
+    return None if tree is None else tree.body
 
 
 def _headers(source: str) -> list[Definition]:
@@ -101,13 +104,14 @@ class _Reader:
     mutants: list[Variant] = field(default_factory=list)
     accepted: list[Variant] = field(default_factory=list)
     shortcuts: list[Shortcut] = field(default_factory=list)
+    equivalents: list[Equivalent] = field(default_factory=list)
 
     def read(self, node: Definition) -> None:
         """Take in what the decorators of `node` declare."""
         declare = {"check": self._check, "mutant": self._mutant, "accepted": self._accepted}
         for decorator in node.decorator_list:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            word = _word(called)
             if word not in declare:
                 continue
             name = _name(decorator)
@@ -117,6 +121,20 @@ class _Reader:
                 )
             elif isinstance(decorator, ast.Call):
                 declare[word](name, decorator, node)
+
+    def called(self, call: ast.Call) -> None:
+        """Take in what a call among the module's statements declares."""
+        if _word(call.func) != "equivalent":
+            return
+        edit, because = _texts(ast.Tuple(call.args)), _text(_keyword(call, "because"))
+        if edit is None or len(edit) != 2 or not because:
+            self.report.add(
+                call.lineno,
+                "equivalent needs three strings: the statement, the edited statement, and "
+                'because="why no check can tell"',
+            )
+        else:
+            self.equivalents.append(Equivalent(*edit, because, call.lineno))
 
     def _check(self, name: str, call: ast.Call, node: Definition) -> None:
         if name in self.checks.values():
@@ -171,12 +189,23 @@ class _Reader:
         return f"the nearest is {near} (checks: {listed(list(self.checks))})"
 
 
+def _word(function: ast.expr) -> str:
+    """The last part of a function's name."""
+    word = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return str(word)
+
+
 def _name(decorator: ast.expr) -> str | None:
     """The string that a decorator is called with, if there is one that is not blank."""
     if isinstance(decorator, ast.Call) and decorator.args:
-        value = decorator.args[0]
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            return value.value if value.value.strip() else None
+        return _text(decorator.args[0])
+    return None
+
+
+def _text(node: ast.expr | None) -> str | None:
+    """A string that is not blank."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.strip():
+        return node.value
     return None
 
 

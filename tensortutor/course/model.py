@@ -1,5 +1,6 @@
 """A course as data. Everything here is frozen; `parse` and `catalog` make it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,19 @@ class Shortcut:
 
 
 @dataclass(frozen=True)
+class Equivalent:
+    """An edit of the solution that no check can tell from it, and why not.
+
+    before, after: the edited statement, as `verify --mutate` prints it.
+    """
+
+    before: str
+    after: str
+    because: str
+    line: int
+
+
+@dataclass(frozen=True)
 class JudgeFile:
     """What a check file declares, read from its syntax tree without running it."""
 
@@ -121,11 +135,16 @@ class JudgeFile:
     mutants: tuple[Variant, ...]
     accepted: tuple[Variant, ...]
     shortcuts: tuple[Shortcut, ...] = ()
+    equivalents: tuple[Equivalent, ...] = ()
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson file and its judge. id: chapter/lesson, without the numbers."""
+    """One lesson file and its judge. id: chapter/lesson, without the numbers.
+
+    A lesson made by `later` reads its steps and its judge when they are first asked for: the list
+    of lessons needs neither.
+    """
 
     id: str
     title: str
@@ -137,6 +156,26 @@ class Lesson:
     judge: JudgeFile
     path: Path
     limits: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def later(cls, read: Callable[[], "Lesson"], **known: Any) -> "Lesson":
+        """A lesson of which all but steps and judge is known; `read` gives the whole lesson.
+
+        Asking for steps or judge raises what `read` raises.
+        """
+        lesson = object.__new__(cls)
+        # Straight into the instance: a frozen dataclass refuses assignments, its own too.
+        vars(lesson).update(known, _read=read)
+        return lesson
+
+    def __getattr__(self, name: str) -> Any:
+        # Called only for what is not there yet.
+        read = vars(self).get("_read")
+        if read is None or name not in ("steps", "judge"):
+            raise AttributeError(name)
+        whole = read()
+        vars(self).update(steps=whole.steps, judge=whole.judge)
+        return vars(self)[name]
 
     @property
     def chapter(self) -> str:

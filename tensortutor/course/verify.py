@@ -1,34 +1,15 @@
 """The author's gate: runs everything that lessons claim, and says what does not hold."""
 
-import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
+from tensortutor.course.bench import Bench, Runner
 from tensortutor.course.claims import Claim, Trial, trials
 from tensortutor.course.holds import Fault
 from tensortutor.course.model import Course, Lesson
-from tensortutor.course.record import Record, gather
-from tensortutor.protocol.events import Event
-from tensortutor.protocol.jobs import Job, Limits
-
-
-class Run(Protocol):
-    """A run under way."""
-
-    def __iter__(self) -> Iterator[Event]: ...
-
-    def stop(self) -> None:
-        """End it, from any thread."""
-
-
-class Runner(Protocol):
-    """What runs jobs. Several threads use it at once."""
-
-    def start(self, job: Job) -> Run:
-        """Begin a run."""
+from tensortutor.course.record import Record
+from tensortutor.protocol.jobs import Limits
 
 
 @dataclass(frozen=True)
@@ -86,10 +67,10 @@ def verify(
     (`load_course(root, thorough=True)`). Closing the iterator stops what is under way.
     """
     plan = list(_plan(lessons, seeds, device, limits or Limits()))
-    bench = _Bench(runner)
+    bench = Bench(runner)
     with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
         try:
-            under_way = [pool.submit(bench.run, trial) for trial in plan]
+            under_way = [pool.submit(bench.run, trial.jobs) for trial in plan]
             for trial, work in zip(plan, under_way, strict=True):
                 records, seconds = work.result()
                 yield from _findings(course, trial, records, seconds)
@@ -114,43 +95,6 @@ def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) ->
 def _unproved(_: Record) -> Fault | None:
     """A skipped lesson has no runs that could show a fault."""
     return None
-
-
-class _Bench:
-    """Runs trials and can stop those under way."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self._lock = threading.Lock()
-        self._under_way: set[Run] = set()
-        self._closed = False
-
-    def run(self, trial: Trial) -> tuple[list[Record], float]:
-        """The records of the trial's jobs, and the seconds they took."""
-        begun = time.perf_counter()
-        records = [self._one(job) for job in trial.jobs]
-        return records, time.perf_counter() - begun
-
-    def _one(self, job: Job) -> Record:
-        run = self._runner.start(job)
-        with self._lock:
-            self._under_way.add(run)
-            closed = self._closed
-        if closed:
-            run.stop()
-        try:
-            return gather(run)
-        finally:
-            with self._lock:
-                self._under_way.discard(run)
-
-    def close(self) -> None:
-        """Stop what runs, and what is still to come."""
-        with self._lock:
-            self._closed = True
-            under_way = tuple(self._under_way)
-        for run in under_way:
-            run.stop()
 
 
 def _findings(

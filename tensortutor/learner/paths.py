@@ -59,6 +59,11 @@ class Paths:
         return self.home / "backups"
 
     @property
+    def consent(self) -> Path:
+        """Its being there says that the learner lets programs run without a sandbox."""
+        return self.home / "runs_without_sandbox"
+
+    @property
     def settings(self) -> Path:
         """The learner's preferences."""
         return self.home / "settings.toml"

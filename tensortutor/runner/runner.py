@@ -9,7 +9,7 @@ from tensortutor.protocol.events import Notice
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Setup
 from tensortutor.runner.devices import Device, choose, devices_of
-from tensortutor.runner.errors import RunnerError
+from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.run import Run
 from tensortutor.runner.sandbox import Layer, choose_layer, readable_paths
@@ -23,12 +23,14 @@ LOADING = "PyTorch is being loaded; your program starts as soon as it is there."
 class Status:
     """What a face shows. state: "cold", "loading", "ready" or "failed".
 
-    why: why the layer is no stronger one; when failed, the sentence.
+    why: why the layer is no stronger one; when failed, the sentence. needs_consent: it failed
+    because nothing confines a program here; `allow_limits` is the way on.
     """
 
     state: str
     layer: str = ""
     why: str = ""
+    needs_consent: bool = False
     device: Device | None = None
     devices: tuple[Device, ...] = ()
     torch: str = ""
@@ -46,6 +48,7 @@ class Runner:
         self._layer: Layer | None = None
         self._device: Device | None = None
         self._failure = ""
+        self._needs_consent = False
         self._running = 0
         self._idle: threading.Timer | None = None
         self._closed = False
@@ -57,14 +60,15 @@ class Runner:
             layer = self._layer or Layer("")
             zygote = self._zygote
             if self._failure:
-                return Status("failed", layer.name, self._failure)
+                return Status("failed", layer.name, self._failure, self._needs_consent)
             if zygote is None:
                 return Status("cold", layer.name, layer.why)
             if zygote.ready is None or self._device is None:
                 return Status("loading", layer.name, layer.why)
             return Status(
-                "ready", layer.name, layer.why, self._device, devices_of(zygote.ready.devices),
-                zygote.ready.torch, zygote.ready.python,
+                "ready", layer.name, layer.why, device=self._device,
+                devices=devices_of(zygote.ready.devices), torch=zygote.ready.torch,
+                python=zygote.ready.python,
             )  # fmt: skip
 
     def warm(self) -> None:
@@ -141,6 +145,7 @@ class Runner:
             with self._lock:
                 failed, self._zygote = self._zygote, None
                 self._failure = str(error)
+                self._needs_consent = isinstance(error, NoSandbox)
             if failed is not None:
                 failed.close()
             raise

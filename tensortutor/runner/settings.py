@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensortutor.protocol.jobs import Limits
-
 LAYERS = ("full", "landlock", "limits")
 
 
@@ -14,7 +12,7 @@ class Settings:
 
     device: "auto", "cpu", "cuda", "cuda:N" or "mps". sandbox: "auto" or one of LAYERS. python: an
     interpreter that has torch, or None for our own. scratch: the folder that holds one folder per
-    lesson. limits: instead of the defaults. idle_s: let go of PyTorch after so long without a run.
+    lesson. idle_s: let go of PyTorch after so long without a run.
     network: TCP on loopback in the landlock layer. spares: processes kept waiting.
     """
 
@@ -22,7 +20,6 @@ class Settings:
     device: str = "auto"
     sandbox: str = "auto"
     python: str | None = None
-    limits: Limits | None = None
     idle_s: float = 600.0
     network: bool = False
     spares: int = 2

@@ -1,23 +1,27 @@
 """The app: opens screens, and holds what they share."""
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Iterable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.command import Provider
+from textual.events import Event, Key
 from textual.reactive import reactive
 from textual.screen import Screen
 
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
+from tensortutor.learner.settings import read_settings
 from tensortutor.learner.unlock import missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
+from tensortutor.protocol.jobs import Limits
 from tensortutor.ui import describe, glyphs, keys, theme
 from tensortutor.ui.late import LateRunner
 from tensortutor.ui.ports import Runner
@@ -54,6 +58,8 @@ class TutorApp(App[int]):
         *,
         lesson: Lesson | None = None,
         notices: Iterable[str] = (),
+        limits: Limits | None = None,
+        consent: Path | None = None,
     ) -> None:
         super().__init__()
         self.course = course
@@ -61,6 +67,9 @@ class TutorApp(App[int]):
         self.workspace = workspace
         self.runner = runner
         self._first = lesson
+        self.limits = limits
+        self._consent = consent
+        self._is_let_go = False
         self._notices = tuple(notices)
         self._said_failure = False
         self.animation_level = "none"
@@ -89,8 +98,38 @@ class TutorApp(App[int]):
         status = self.runner.status
         self.device_word = describe.status(status)
         if status.state == "failed" and not self._said_failure:
-            self.tell(status.why)
+            if status.needs_consent:
+                self._ask_consent(status.why)
+            else:
+                self.tell(status.why)
         self._said_failure = status.state == "failed"
+        self._is_let_go = status.state == "cold"
+
+    async def on_event(self, event: Event) -> None:
+        """After a long pause PyTorch has been let go; the next key brings it back."""
+        if self._is_let_go and isinstance(event, Key):
+            self._is_let_go = False
+            self.runner.warm()
+        await super().on_event(event)
+
+    def _ask_consent(self, why: str) -> None:
+        """Ask once whether programs may run with nothing around them."""
+        if self._consent is not None and self._consent.exists():
+            self._run_unconfined(True)
+            return
+        from tensortutor.ui.screens.dialogs import Confirm
+
+        self.push_screen(Confirm("No sandbox", why, "Run without"), self._run_unconfined)
+
+    def _run_unconfined(self, yes: bool | None) -> None:
+        if not yes:
+            return
+        self.runner.allow_limits()
+        self.runner.warm()
+        if self._consent is not None:
+            # If it cannot be written, the question comes again next time.
+            with contextlib.suppress(OSError):
+                self._consent.touch()
 
     # Screens
 
@@ -110,8 +149,14 @@ class TutorApp(App[int]):
         self.push_screen(question, lambda yes: self._show_lesson(lesson) if yes else None)
 
     def _show_lesson(self, lesson: Lesson) -> None:
+        from tensortutor.course.problems import CourseError
         from tensortutor.ui.screens.lesson import LessonScreen
 
+        try:
+            _ = lesson.steps  # read now: a lesson that is not sound cannot be shown
+        except CourseError as error:
+            self.tell(f"This lesson cannot be opened until it is mended: {error}")
+            return
         if isinstance(self.screen, LessonScreen):
             self.switch_screen(LessonScreen(lesson))
         else:
@@ -226,10 +271,10 @@ def run_app(options: AppOptions) -> int:
 
     Raises CourseError, UnknownLesson or StorageError, whose texts are sentences for the learner.
     """
-    from tensortutor.course.catalog import find_course, find_lesson, load_course
+    from tensortutor.course.catalog import find_course, find_lesson, open_course
     from tensortutor.learner.paths import Paths
 
-    course = load_course(find_course(options.course))
+    course = open_course(find_course(options.course))
     lesson = find_lesson(course, options.lesson) if options.lesson else None
     paths = Paths.find()
 
@@ -242,8 +287,10 @@ def run_app(options: AppOptions) -> int:
 
     runner = LateRunner(make_runner)
     progress, workspace = Progress.open(paths), Workspace(paths)
+    settings = read_settings(paths.settings)
     app = TutorApp(
-        course, progress, workspace, runner, lesson=lesson, notices=paths.notices
+        course, progress, workspace, runner, lesson=lesson, limits=settings.limits,
+        notices=(*paths.notices, *settings.notices), consent=paths.consent,
     )  # fmt: skip
     try:
         result = app.run()

@@ -20,6 +20,7 @@ class Cold:
     device: None = None
     layer: str = ""
     why: str = ""
+    needs_consent: bool = False
 
 
 class LateRunner:
@@ -52,6 +53,10 @@ class LateRunner:
         # An app that ends at once may close the runner before there is one.
         if not self._closed:
             self._made().warm()
+
+    def allow_limits(self) -> None:
+        """Run programs without a sandbox from now on."""
+        self._made().allow_limits()
 
     def start(self, job: Job) -> Run:
         """Begin a run."""

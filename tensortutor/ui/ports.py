@@ -50,6 +50,10 @@ class Status(Protocol):
     def why(self) -> str:
         """Why no stronger layer, or the sentence of a failure."""
 
+    @property
+    def needs_consent(self) -> bool:
+        """It failed because nothing confines a program here, and waits for `allow_limits`."""
+
 
 class Run(Protocol):
     """One program on its way. Iterating blocks; it ends after one `Finished`."""
@@ -69,6 +73,9 @@ class Runner(Protocol):
 
     def warm(self) -> None:
         """Begin to load PyTorch in the background."""
+
+    def allow_limits(self) -> None:
+        """Run programs without a sandbox from now on."""
 
     def start(self, job: Job) -> Run:
         """Begin a run. Raises an exception whose text is a sentence if it cannot."""

@@ -18,9 +18,9 @@ from pathlib import Path
 from jupyter_client.manager import KernelManager
 
 from tensortutor.course.catalog import find_course, find_lesson, load_course
+from tensortutor.course.jobs import check_job
 from tensortutor.protocol.jobs import Job
 from tensortutor.runner import Runner, Settings
-from tensortutor.course.jobs import check_job
 from tensortutor.worker.processes import children
 
 ROUNDS = 30

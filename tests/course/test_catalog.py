@@ -12,6 +12,7 @@ from tensortutor.course.catalog import (
     find_course,
     find_lesson,
     load_course,
+    open_course,
     read_course,
 )
 from tests.course.tiny import CHECKS, CONTENTS, FIX, LESSON, TINY, Edit, copy_of_tiny
@@ -72,6 +73,25 @@ def test_the_judge_is_read_without_running_it(tmp_path):
 
 def test_reading_quickly_and_thoroughly_agree():
     assert load_course(TINY, thorough=False) == load_course(TINY, thorough=True)
+
+
+def test_an_opened_course_is_the_same_and_reads_its_lessons_later(tmp_path):
+    root = shutil.copytree(TINY, tmp_path / "tiny")
+    whole, opened = load_course(root), open_course(root)
+    assert [lesson.title for lesson in opened.lessons] == [lesson.title for lesson in whole.lessons]
+    assert opened.lessons[0].steps == whole.lessons[0].steps
+    assert opened.lessons[0] == whole.lessons[0]
+    opened.lessons[1].path.write_text("+++\n+++\n")
+    with pytest.raises(CourseError, match="title"):
+        _ = opened.lessons[1].steps
+
+
+def test_an_opened_course_tells_what_is_wrong_with_its_list(tmp_path):
+    root = shutil.copytree(TINY, tmp_path / "tiny")
+    lesson = next(root.glob("lessons/*/*.md"))
+    lesson.write_text(lesson.read_text().replace("title =", "titel =", 1))
+    with pytest.raises(CourseError, match="titel"):
+        open_course(root)
 
 
 def test_the_built_in_course_is_found_and_whole():

@@ -1,6 +1,6 @@
 """One Runner per layer for all tests of a process: PyTorch is loaded once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,11 +20,23 @@ def layer(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def runner(layer: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+def runner_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Runner]]:
+    """The Runner of a layer, ready. Tests of the two layers may alternate."""
+    runners: dict[str, Runner] = {}
+
+    def runner_in(layer: str) -> Runner:
+        if layer not in runners:
+            scratch = tmp_path_factory.mktemp(f"scratch_{layer}")
+            runners[layer] = Runner(Settings(scratch=scratch, device="cpu", sandbox=layer))
+            runners[layer].prepare()
+        return runners[layer]
+
+    yield runner_in
+    for runner in runners.values():
+        runner.close()
+
+
+@pytest.fixture
+def runner(layer: str, runner_in: Callable[[str], Runner]) -> Runner:
     """A Runner that is ready, in this layer."""
-    settings = Settings(
-        scratch=tmp_path_factory.mktemp(f"scratch_{layer}"), device="cpu", sandbox=layer
-    )
-    with Runner(settings) as runner:
-        runner.prepare()
-        yield runner
+    return runner_in(layer)

@@ -85,7 +85,10 @@ def test_a_forbidden_shortcut_is_refused_under_any_name(runner, body):
 
 
 def test_a_swallowed_refusal_still_counts(runner):
-    source = "def double(x):\n    try:\n        return x + x\n    except Exception:\n        return 2 * x\n"
+    source = (
+        "def double(x):\n    try:\n        return x + x\n    except Exception:\n"
+        "        return 2 * x\n"
+    )
     _, verdicts, _ = judge(runner, source)
     assert not verdicts["does not add"].passed
 

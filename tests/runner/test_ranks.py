@@ -57,7 +57,9 @@ def test_ranks_talk_over_gloo_and_their_output_is_labelled(runner):
 
 
 def test_the_environment_is_torchruns(runner):
-    names = "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR OMP_NUM_THREADS".split()
+    names = [
+        "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "OMP_NUM_THREADS"
+    ]  # fmt: skip
     events = run(runner, f"import os; print(*(os.environ[n] for n in {names}))", ranks=3)
     assert lines(events) == [f"[rank {r}] {r} {r} 3 3 127.0.0.1 1" for r in range(3)]
 

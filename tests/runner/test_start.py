@@ -34,7 +34,7 @@ def test_the_device_that_was_asked_for(wanted, present, name):
 
 
 def test_an_absent_device_is_refused_with_those_that_are_there():
-    with pytest.raises(RunnerError, match="no device 'cuda:7' here.*cpu, cuda:0, cuda:1"):
+    with pytest.raises(RunnerError, match=r"no device 'cuda:7' here.*cpu, cuda:0, cuda:1"):
         choose("cuda:7", GPUS)
 
 
@@ -110,8 +110,9 @@ def test_with_no_sandbox_nothing_runs_until_that_is_allowed(monkeypatch, tmp_pat
     monkeypatch.setattr(sandbox, "why_no_full", lambda: "no bubblewrap")
     monkeypatch.setattr(sandbox, "why_no_landlock", lambda: "no Landlock")
     with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
-        with pytest.raises(NoSandbox, match="no bubblewrap; no Landlock.*--sandbox limits"):
+        with pytest.raises(NoSandbox, match=r"no bubblewrap; no Landlock.*--sandbox limits"):
             runner.prepare()
+        assert runner.status.needs_consent
         runner.allow_limits()
         events = list(runner.start(Job("print('open')")))
         assert [e.text for e in events if isinstance(e, Output)] == ["open\n"]

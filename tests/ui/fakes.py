@@ -30,6 +30,7 @@ class FakeStatus:
     device: FakeDevice | None = FakeDevice()
     layer: str = "full"
     why: str = ""
+    needs_consent: bool = False
 
 
 DONE = Finished("done", 0, "The program is done.", 12.0)
@@ -65,6 +66,9 @@ class FakeRunner:
 
     def warm(self) -> None:
         self.warmed += 1
+
+    def allow_limits(self) -> None:
+        self.status = FakeStatus(layer="limits")
 
     def start(self, job: Job) -> FakeRun:
         if self.error is not None:

@@ -13,6 +13,7 @@ from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, glyphs
 from tensortutor.ui.feed import MOST_TEXT, Feed
 from tensortutor.ui.late import LateRunner
+from tensortutor.ui.screens.dialogs import Confirm
 from tests.ui.courses import STARTER
 from tests.ui.fakes import DONE, FakeDevice, FakeRunner, FakeStatus, plays, waits
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, told
@@ -285,3 +286,28 @@ async def test_the_event_loop_is_free_while_a_run_waits(setting, until):
         assert screen.editor.text.startswith("x")
         await pilot.press("ctrl+backslash")
         await until(pilot, lambda: ended(screen).startswith("■"))
+
+
+async def test_without_a_sandbox_nothing_runs_until_the_learner_agrees(setting, until):
+    """And the answer is kept, so that the question comes once."""
+    why = "Programs cannot be confined here."
+    for asked in (True, False):
+        setting.runner = FakeRunner(status=FakeStatus("failed", None, "", why, needs_consent=True))
+        app = setting.app()
+        app._consent = setting.paths.consent
+        async with app.run_test(size=(80, 24)) as pilot:
+            if asked:
+                await until(pilot, lambda app=app: isinstance(app.screen, Confirm))
+                assert setting.runner.status.layer == ""
+                await pilot.press("y")
+            await until(pilot, lambda: setting.runner.status.layer == "limits")
+
+
+async def test_a_key_brings_pytorch_back_after_a_pause(setting, until):
+    app = setting.app()
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: setting.runner.warmed == 1)
+        setting.runner.status = FakeStatus("cold")
+        await until(pilot, lambda: app._is_let_go)
+        await pilot.press("down")
+        assert setting.runner.warmed == 2

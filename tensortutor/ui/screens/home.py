@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from tensortutor.course.model import Lesson
+from tensortutor.course.problems import CourseError
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import state
 from tensortutor.ui import describe, glyphs, keys
@@ -191,8 +192,7 @@ class HomeScreen(TutorScreen):
             self._state(lesson),
         ]
         if self.is_wide:
-            steps = [f"{i}  {step.title}" for i, step in enumerate(lesson.steps, 1)]
-            parts.append(Content.styled("\n".join(steps), "$foreground 75%"))
+            parts.append(Content.styled(contents_of(lesson), "$foreground 75%"))
         return Content("\n\n" if self.is_wide else "\n").join(parts)
 
     def _state(self, lesson: Lesson) -> Content:
@@ -203,6 +203,14 @@ class HomeScreen(TutorScreen):
         if now == "open":
             return Content.styled(f"{signs.ahead} open", "$accent")
         return Content.styled(f"{signs.locked} locked: {self.tutor.opens(lesson)}", "$text-warning")
+
+
+def contents_of(lesson: Lesson) -> str:
+    """The titles of a lesson's steps, or what is wrong with it."""
+    try:
+        return "\n".join(f"{i}  {step.title}" for i, step in enumerate(lesson.steps, 1))
+    except CourseError as error:
+        return str(error)
 
 
 def _is_head(row: Row, chapter: str) -> bool:

@@ -219,7 +219,9 @@ class LessonScreen(PlacesScreen):
             self._ask(self.session.next_question() or 0)
         else:
             name = self.editor.border_title or "program.py"
-            self._start(program_job(self.lesson, self.editor.text, name), checking=False)
+            self._start(
+                program_job(self.lesson, self.editor.text, name, self.tutor.limits), checking=False
+            )
 
     def action_check(self) -> None:
         """Put the checks to the code."""
@@ -228,7 +230,9 @@ class LessonScreen(PlacesScreen):
             self.tutor.tell(f"The checks judge step {number}, {title}.")
             return
         name = self.editor.border_title or "program.py"
-        self._start(check_job(self.lesson, self.editor.text, name), checking=True)
+        self._start(
+            check_job(self.lesson, self.editor.text, name, limits=self.tutor.limits), checking=True
+        )
 
     def _ask(self, question: int) -> None:
         field = self.reader.questions[question].field

@@ -1,4 +1,5 @@
 # tries = "To return what the check wants, found in the frames that called it."
+# known = {all = "it runs in the process of the checks and reads their frames and objects"}
 # judged = true
 import sys
 

@@ -1,4 +1,5 @@
 # tries = "To find what signs verdicts among all objects, and to sign some."
+# known = {all = "it runs in the process of the checks and reads their frames and objects"}
 # outcome = ["done", "exited", "raised"]
 # judged = true
 import gc

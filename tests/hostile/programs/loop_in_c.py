@@ -1,9 +1,9 @@
 # tries = "A call of C code that holds Python's lock and never looks for signals."
 # outcome = ["stopped"]
-# sentence = ["did not react"]
 # stop_at = "ready"
 import collections
 import itertools
+import subprocess
 
-print("ready", flush=True)
+subprocess.Popen("sleep 0.2; echo ready", shell=True)
 collections.deque(itertools.repeat(0), maxlen=0)

@@ -1,0 +1,436 @@
+"""Judges lessons/03_maths/05_special_stable.md."""
+
+import torch
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_true,
+    expect_unchanged,
+    mutant,
+)
+
+INF = float("inf")
+NAN = float("nan")
+SAME = ("special_logsumexp", "special_softmax", "special_log_softmax")
+"""What torch calls its functions of the same names in torch.special."""
+
+
+def scores(rng, device, *shape, dtype=torch.float32):
+    """Scores around 0, half of the time not contiguous."""
+    x = 2 * torch.randn(*shape)
+    if rng.random() < 0.5:
+        x = 2 * torch.randn(*reversed(shape)).permute(*reversed(range(len(shape))))
+    return x.to(device, dtype)
+
+
+def compare(answer, x, dim, hint, tolerance=1e-4):
+    right = torch.logsumexp(x.double(), dim)
+    expect_close(
+        answer.my_logsumexp(x, dim),
+        right,
+        dtype=x.dtype,
+        rtol=tolerance,
+        atol=tolerance,
+        name=f"my_logsumexp(x, {dim})",
+        hint=hint,
+    )
+
+
+def wanted_mixture(logits, log_probs):
+    """In float64, with the weights' logs normalised."""
+    logs = logits.double() - torch.logsumexp(logits.double(), 0)
+    return torch.logsumexp(logs + log_probs.double(), -1)
+
+
+def compare_mixture(answer, logits, log_probs, hint):
+    expect_close(
+        answer.mixture_log_prob(logits, log_probs),
+        wanted_mixture(logits, log_probs),
+        dtype=log_probs.dtype,
+        name="mixture_log_prob",
+        hint=hint,
+    )
+
+
+@check(
+    "moderate scores: the log of the sum of their exps",
+    forbid=(
+        "torch.logsumexp",
+        "torch.logcumsumexp",
+        "torch.logaddexp",
+        "torch.logaddexp2",
+        "torch.softmax",
+        "torch.log_softmax",
+        "torch.nn.functional.cross_entropy",
+    ),
+)
+def moderate(answer, rng, device):
+    x = scores(rng, device, *rng.sample(range(2, 8), 2))
+    compare(answer, x, 1, hint="exp, sum, log, in this order; what was subtracted is added again.")
+    borrowed = [name for name in answer.calls if name in SAME]
+    expect_true(
+        not borrowed,
+        f"`{''.join(borrowed[:1])}` is called, and it is what you are to build here",
+    )
+
+
+@check("any dimension can be the one that disappears")
+def dims(answer, rng, device):
+    n = rng.randint(2, 4)
+    for x in (scores(rng, device, *rng.sample(range(2, 8), 3)), scores(rng, device, n, n, n)):
+        for dim in (0, 1, 2, -1, -2, -3):
+            compare(
+                answer,
+                x,
+                dim,
+                hint="The maximum, the sum and the dimension that is dropped at the end all go "
+                "along `dim`. Other dimensions stay, whatever their size.",
+            )
+
+
+@check("scores around 1000 do not overflow")
+def large(answer, rng, device):
+    x = scores(rng, device, 3, rng.randrange(2, 6)) + rng.choice((200, 1000, 3000))
+    compare(answer, x, 1, hint="exp of more than 88.7 is inf. Subtract the largest score first.")
+
+
+@check("scores around -1000 do not vanish")
+def small(answer, rng, device):
+    x = scores(rng, device, 3, rng.randrange(2, 6)) - rng.choice((200, 1000, 3000))
+    compare(
+        answer,
+        x,
+        1,
+        hint="The exps are all 0, and log(0) is -inf. Relative to their own maximum, the scores "
+        "are near 0.",
+    )
+
+
+@check("each row is shifted by its own maximum")
+def own_maximum(answer, rng, device):
+    x = scores(rng, device, 4, rng.randrange(2, 6))
+    x = x + torch.tensor([900.0, -900.0, 0.0, 300.0], device=device)[:, None]
+    compare(
+        answer,
+        x,
+        1,
+        hint="With one maximum for the whole tensor, the rows far below it underflow to -inf.",
+    )
+    compare(answer, x.mT, 0, hint="The columns have maxima of their own, too.")
+
+
+@check("a row of nothing but -inf gives -inf")
+def all_minus_inf(answer, rng, device):
+    x = scores(rng, device, 3, rng.randrange(1, 5)).contiguous()
+    x[1] = -INF
+    compare(
+        answer,
+        x,
+        1,
+        hint="The maximum of that row is -inf, and -inf minus -inf is nan. It is the sum of "
+        "probabilities that are all 0: 0, and the log of it.",
+    )
+
+
+@check("a single -inf does no harm")
+def some_minus_inf(answer, rng, device):
+    x = scores(rng, device, 3, 4).contiguous()
+    x[0, 0] = x[2, 1] = x[2, 3] = -INF
+    compare(answer, x, 1, hint="exp(-inf) is 0: that score adds nothing to its row.")
+
+
+@check("inf gives inf")
+def plus_inf(answer, rng, device):
+    x = scores(rng, device, 3, 4).contiguous()
+    x[1, 2] = INF
+    x[2, :2] = INF
+    compare(
+        answer,
+        x,
+        1,
+        hint="inf minus inf is nan. A maximum that is not finite cannot be subtracted.",
+    )
+    x[2, 0] = -INF
+    compare(answer, x, 1, hint="inf and -inf in one row: the sum of inf and 0.")
+
+
+@check("nan is not hidden")
+def nan_stays(answer, rng, device):
+    x = scores(rng, device, 3, 4).contiguous()
+    x[rng.randrange(3), rng.randrange(4)] = NAN
+    compare(
+        answer,
+        x,
+        1,
+        hint="A nan that comes in has a cause upstream. Whoever replaces it by a number hides it.",
+    )
+
+
+@check("sizes of 1 and 0 work")
+def sizes(answer, rng, device):
+    hint = "Drop the dimension that was reduced, and only that one."
+    for shape, dim in (((1, 3), 0), ((3, 1), 1), ((1, 1), 0), ((1, 3), 1), ((2, 1, 3), 2)):
+        compare(answer, scores(rng, device, *shape), dim, hint=hint)
+    compare(answer, scores(rng, device, 4), 0, hint="A vector gives one number, of rank 0.")
+    compare(answer, scores(rng, device, 0, 3), 1, hint="No rows, no results: the shape is (0,).")
+    compare(answer, scores(rng, device, 2, 3, 0), 1, hint="The result is empty: (2, 0).")
+
+
+@check("the dtype stays, and so does its precision")
+def dtypes(answer, rng, device):
+    x = scores(rng, device, 3, 5, dtype=torch.float64)
+    compare(answer, x, 1, tolerance=1e-11, hint="float64 came in: no detour over float32.")
+    for dtype in (torch.float16, torch.bfloat16):
+        x = scores(rng, device, 3, 5, dtype=dtype) + 60
+        compare(
+            answer,
+            x,
+            1,
+            tolerance=2e-2,
+            hint="Somewhere a fixed dtype got in, or float16 overflowed: its exp ends at 11.",
+        )
+
+
+@check("the inputs are left as they were")
+def unchanged(answer, rng, device):
+    x = scores(rng, device, 3, 4)
+    with expect_unchanged(x):
+        answer.my_logsumexp(x, 1)
+    logits = scores(rng, device, 4)
+    with expect_unchanged(logits, x):
+        answer.mixture_log_prob(logits, x)
+
+
+@check("mixture: each sample gets one log-probability")
+def mixture(answer, rng, device):
+    k = rng.randrange(2, 6)
+    hint = "The weights are logits.log_softmax(0), one for each component: the last dimension."
+    logits = scores(rng, device, k)
+    for lead in ((rng.randrange(6, 9),), (k,), (2, 3), (), (0,), (1,)):
+        compare_mixture(answer, logits, scores(rng, device, *lead, k), hint)
+    one = scores(rng, device, 1)
+    compare_mixture(answer, one, scores(rng, device, 5, 1), "One component has the weight 1.")
+
+
+@check("mixture: a constant on all logits changes nothing")
+def normalised(answer, rng, device):
+    logits, log_probs = scores(rng, device, 4), scores(rng, device, 3, 4)
+    compare_mixture(
+        answer,
+        logits + rng.choice((-7, 5, 30)),
+        log_probs,
+        hint="The weights are a softmax: they add up to 1. The logits are not yet their logs.",
+    )
+
+
+@check("mixture: samples at -2000 keep their log-probability")
+def far_samples(answer, rng, device):
+    logits, log_probs = scores(rng, device, 4), scores(rng, device, 3, 4)
+    compare_mixture(
+        answer,
+        logits,
+        log_probs - 2000,
+        hint="exp(-2000) is 0 in every dtype. A product of probabilities is a sum of their logs.",
+    )
+
+
+@check("mixture: a rare component can be the one that explains")
+def rare(answer, rng, device):
+    logits = torch.tensor([0.0, rng.uniform(200, 400)], device=device)
+    log_probs = torch.tensor([[-3.0, -9000.0], [-9000.0, -3.0]], device=device)
+    compare_mixture(
+        answer,
+        logits,
+        log_probs,
+        hint="The share of the first component underflows to 0, and its log to -inf. Ask for "
+        "the logs of the shares directly.",
+    )
+
+
+@check("mixture: a component with the logit -inf is switched off")
+def switched_off(answer, rng, device):
+    logits, log_probs = scores(rng, device, 3), scores(rng, device, 4, 3)
+    logits, log_probs = logits.contiguous(), log_probs.contiguous()
+    logits[1] = -INF
+    log_probs[0, 0] = -INF
+    log_probs[2, [0, 2]] = -INF  # only the one that is switched off could explain it
+    compare_mixture(
+        answer,
+        logits,
+        log_probs,
+        hint="Weight 0 is the log-weight -inf. A sample that no live component explains has "
+        "the probability 0, and the log -inf.",
+    )
+
+
+@mutant("takes exp, sum and log as they stand", caught_by=large)
+def my_logsumexp(x, dim):
+    return x.exp().sum(dim).log()
+
+
+@mutant("cuts the scores off at 88", caught_by=large)
+def my_logsumexp(x, dim):
+    return x.clamp(max=88).exp().sum(dim).log()
+
+
+@mutant("adds a small number before the log", caught_by=small)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True).clamp(min=0)
+    m = torch.where(m.isfinite(), m, 0)
+    return ((x - m).exp().sum(dim, keepdim=True) + 1e-12).log().add(m).squeeze(dim)
+
+
+@mutant("subtracts the maximum of the whole tensor", caught_by=own_maximum)
+def my_logsumexp(x, dim):
+    m = x.max() if x.numel() else torch.zeros((), device=x.device)
+    m = torch.where(m.isfinite(), m, 0)
+    return (x - m).exp().sum(dim).log() + m
+
+
+@mutant("does not guard rows of -inf", caught_by=all_minus_inf)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m == INF, 0, m)
+    return ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
+
+
+@mutant("guards -inf and forgets inf", caught_by=plus_inf)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m == -INF, 0, m)
+    return ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
+
+
+@mutant("replaces nan at the end", caught_by=nan_stays)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    out = ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
+    return torch.where(out.isnan(), -INF, out)
+
+
+@mutant("forgets to add the maximum again", caught_by=moderate)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    return (x - m).exp().sum(dim).log()
+
+
+@mutant("asks torch", caught_by=moderate)
+def my_logsumexp(x, dim):
+    return x.log_softmax(dim).sub(x).neg().amax(dim)
+
+
+@mutant("asks torch.special", caught_by=moderate)
+def my_logsumexp(x, dim):
+    return torch.special.logsumexp(x, dim)
+
+
+@mutant("takes the mean of the exps", caught_by=moderate)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    return ((x - m).exp().mean(dim, keepdim=True).log() + m).squeeze(dim)
+
+
+@mutant("squeezes every size of 1", caught_by=sizes)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    return ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze()
+
+
+@mutant("always reduces the last dimension", caught_by=dims)
+def my_logsumexp(x, dim):
+    m = x.amax(-1, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    return ((x - m).exp().sum(-1, keepdim=True).log() + m).squeeze(-1)
+
+
+@mutant("works in float32 and converts back", caught_by=dtypes)
+def my_logsumexp(x, dim):
+    y = x.float()
+    m = y.amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    return ((y - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim).to(x.dtype)
+
+
+@mutant("subtracts the maximum in place", caught_by=unchanged)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    x -= m
+    return (x.exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
+
+
+@mutant("leaves the log for the product", caught_by=far_samples)
+def mixture_log_prob(logits, log_probs):
+    return (logits.softmax(0) * log_probs.exp()).sum(-1).log()
+
+
+@mutant("adds the logits as they are", caught_by=normalised)
+def mixture_log_prob(logits, log_probs):
+    return (logits + log_probs).logsumexp(-1)
+
+
+@mutant("takes the log of the softmax", caught_by=rare)
+def mixture_log_prob(logits, log_probs):
+    return (logits.softmax(0).log() + log_probs).logsumexp(-1)
+
+
+@mutant("weighs the log-probabilities", caught_by=mixture)
+def mixture_log_prob(logits, log_probs):
+    return (logits.softmax(0) * log_probs).sum(-1)
+
+
+@mutant("gives all components the same weight", caught_by=mixture)
+def mixture_log_prob(logits, log_probs):
+    return torch.logsumexp(torch.zeros_like(logits).log_softmax(0) + log_probs, -1)
+
+
+@mutant("normalises the sum", caught_by=mixture)
+def mixture_log_prob(logits, log_probs):
+    return (logits + log_probs).log_softmax(-1).logsumexp(-1)
+
+
+@mutant("replaces -inf by a large number", caught_by=switched_off)
+def mixture_log_prob(logits, log_probs):
+    logs = logits.log_softmax(0).clamp(min=-1e4)
+    return (logs + log_probs).logsumexp(-1)
+
+
+@accepted("clamps the maximum to the largest float")
+def my_logsumexp(x, dim):
+    ends = torch.finfo(x.dtype)
+    m = x.amax(dim, keepdim=True).clamp(ends.min, ends.max)
+    return (x - m).exp().sum(dim).log() + m.squeeze(dim)
+
+
+@accepted("takes one slice after the other")
+def my_logsumexp(x, dim):
+    total, *others = x.unbind(dim)
+    for new in others:
+        high, low = torch.maximum(total, new), torch.minimum(total, new)
+        both = high + (low - high).exp().log1p()
+        total = torch.where(high.isinf(), high, both)
+    return total
+
+
+@accepted("replaces what is not finite in the maximum")
+def my_logsumexp(x, dim):
+    m = torch.max(x, dim=dim).values.nan_to_num(0, 0, 0).unsqueeze(dim)
+    return m.squeeze(dim) + torch.log(torch.exp(x - m).sum(dim=dim))
+
+
+@accepted("divides by the sum of the weights at the end")
+def mixture_log_prob(logits, log_probs):
+    return torch.logsumexp(logits + log_probs, -1) - torch.logsumexp(logits, 0)
+
+
+@accepted("stacks the components one by one")
+def mixture_log_prob(logits, log_probs):
+    logs = logits.log_softmax(-1)
+    parts = [log_probs[..., k] + logs[k] for k in range(len(logits))]
+    return torch.stack(parts).logsumexp(0)

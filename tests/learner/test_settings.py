@@ -1,0 +1,48 @@
+"""The settings file: what it changes, and what is said about what it cannot mean."""
+
+import pytest
+
+from tensortutor.learner.settings import read_settings
+from tensortutor.protocol.jobs import Limits
+
+
+def read(tmp_path, text):
+    path = tmp_path / "settings.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_settings(path)
+
+
+def test_no_file_means_the_defaults(tmp_path):
+    settings = read_settings(tmp_path / "none.toml")
+    assert settings.limits == Limits()
+    assert settings.notices == ()
+
+
+def test_limits_in_the_units_of_the_file(tmp_path):
+    settings = read(tmp_path, "[limits]\nwall_s = 120\nmemory_gib = 1.5\nprocesses = 8\n")
+    assert settings.limits.wall_s == 120.0
+    assert settings.limits.memory_bytes == 3 << 29
+    assert settings.limits.processes == 8
+    assert settings.limits.output_bytes == Limits().output_bytes
+    assert settings.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[limits]\nwalls = 3\n", "no limit 'walls'; there are: wall_s"),
+        ("[limits]\nwall_s = -3\n", "limits.wall_s is not a number above 0: -3"),
+        ("[limits]\nwall_s = true\n", "not a number above 0: True"),
+        ("[limits]\nwall_s = nan\n", "not a number above 0: nan"),
+        ("limits = 3\n", "limits is not a table"),
+        ("[colour]\na = 1\n", "no setting 'colour'"),
+        ("[limits\n", "is not used"),
+        (b"\xff", "is not used"),
+    ],
+)
+def test_what_makes_no_sense_is_said_and_changes_nothing(tmp_path, text, words):
+    settings = read(tmp_path, text)
+    assert settings.limits == Limits()
+    (notice,) = settings.notices
+    assert words in notice
+    assert "settings.toml" in notice
