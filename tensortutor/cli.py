@@ -156,6 +156,16 @@ COMMANDS = (
             arg("lessons", metavar="LESSON", nargs="*", help="default: all"),
             arg("--seeds", type=positive, metavar="N", default=20, help="inputs per solution: 20"),
             arg("--jobs", type=positive, metavar="N", default=2, help="runs at once: 2"),
+            arg(
+                "--mutate",
+                action="store_true",
+                help="also edit the solutions: do the checks notice? (needs libcst)",
+            ),
+            arg(
+                "--changed",
+                metavar="REV",
+                help="only lessons that differ from this git revision",
+            ),
         ),
         json=True,
     ),

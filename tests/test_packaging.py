@@ -35,7 +35,7 @@ def shell(*command: str | Path, cwd: Path, **variables: str) -> subprocess.Compl
 
 
 def build(tree: Path, kind: str, folder: Path) -> Path:
-    """Build "sdist" or "wheel" with the backend itself: no network, no pip."""
+    """Build a "sdist", a "wheel" or a "wheel:editable" with the backend itself: no network, no pip."""
     done = shell(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder, cwd=tree)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.iterdir()
@@ -114,6 +114,13 @@ def installed(commands: Path, tmp_path: Path, own_home: Path):
         return shell(command, *arguments, cwd=folder, TENSORTUTOR_HOME=str(own_home))
 
     return call
+
+
+def test_an_editable_installation_copies_nothing(tmp_path: Path):
+    shipped = contents(build(ROOT, "wheel:editable", tmp_path / "dist"))
+    assert {p: b for p, b in shipped.items() if ".dist-info/" not in p} == {
+        "_tensortutor.pth": str(ROOT).encode()
+    }
 
 
 def test_an_installed_command_has_the_whole_course(installed, commands: Path):

@@ -4,7 +4,15 @@ import sys
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_equal, expect_shape, expect_true, mutant
+from tensortutor.checking import (
+    accepted,
+    check,
+    equivalent,
+    expect_equal,
+    expect_shape,
+    expect_true,
+    mutant,
+)
 
 
 def right(n, dtype, device):
@@ -209,3 +217,10 @@ def checkerboard(n, dtype, device):
     axis = torch.arange(n, device=device)
     i, j = torch.meshgrid(axis, axis, indexing="ij")
     return torch.remainder(i + j, 2).to(dtype)
+
+
+equivalent(
+    "return ((i.reshape(n, 1) + i) % 2).to(dtype)",
+    "return ((i.reshape(n, 1) - i) % 2).to(dtype)",
+    because="A sum and a difference of two whole numbers are both even or both odd.",
+)

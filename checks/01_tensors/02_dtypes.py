@@ -5,6 +5,7 @@ import torch
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_dtype,
     expect_equal,
@@ -207,3 +208,10 @@ def back_to_u8(x):
 def back_to_u8(x):
     pixels = torch.round((x.double() + 1) / 2 * 255)
     return torch.clip(pixels, 0, 255).byte()
+
+
+equivalent(
+    "return (img.float() - 127.5) / 127.5",
+    "return (img - 127.5) / 127.5",
+    because="A Python float promotes uint8 to the default dtype, float32; float() only says so.",
+)

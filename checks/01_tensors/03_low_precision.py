@@ -2,7 +2,7 @@
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_equal, expect_unchanged, mutant
+from tensortutor.checking import accepted, check, equivalent, expect_equal, expect_unchanged, mutant
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 
@@ -323,3 +323,10 @@ def pick_dtype(x, tol):
         if not lost.any():
             return dtype
     return torch.float32
+
+
+equivalent(
+    "back = x.to(dtype).float()",
+    "back = x.to(dtype)",
+    because="The subtraction from x promotes to float32, exactly; float() only says so.",
+)

@@ -6,6 +6,7 @@ from torch.nn import functional
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_dtype,
     expect_shape,
@@ -237,3 +238,10 @@ def pick_logprobs(logits, tok):
 def pick_logprobs(logits, tok):
     flat = logits.reshape(tok.numel(), logits.shape[2])
     return -functional.cross_entropy(flat, tok.reshape(-1), reduction="none").reshape(tok.shape)
+
+
+equivalent(
+    "return lp.gather(-1, tok[..., None])[..., 0]",
+    "return lp.gather(-1, tok[..., None])[..., -1]",
+    because="A dimension of size 1 has one place, counted from either end.",
+)

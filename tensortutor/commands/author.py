@@ -5,13 +5,19 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
+from typing import TYPE_CHECKING
 
+from tensortutor.commands.mutation import expected_mutants, try_mutants
 from tensortutor.commands.session import Refused, Session
 from tensortutor.course.catalog import UnknownLesson, find_course, find_lesson, read_course
+from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError, Problem
 from tensortutor.course.verify import Broken, Finding, Skipped, count, verify
 from tensortutor.protocol.wire import to_wire
+
+if TYPE_CHECKING:
+    from tensortutor.runner import Runner
 
 FAILED = 1
 
@@ -21,18 +27,24 @@ def verify_lessons(session: Session, arguments: Namespace) -> int:
     begun = time.monotonic()
     course, problems = _read(session)
     lessons = _named(course, arguments.lessons)
-    if arguments.lessons:
+    if arguments.changed is not None:
+        lessons = _changed(course, lessons, arguments.changed)
+    if arguments.lessons or arguments.changed is not None:
         files = {path for lesson in lessons for path in _files(course, lesson)}
         problems = tuple(problem for problem in problems if problem.path in files)
     for problem in problems:
         _tell_problem(session, problem)
     spoilt = {problem.path for problem in problems}
     sound = [lesson for lesson in lessons if not spoilt & _files(course, lesson)]
+    expected = expected_mutants(sound) if arguments.mutate else 0
     tally = _Tally(session, count(sound, seeds=arguments.seeds))
     for id, findings in groupby(_findings(session, course, sound, arguments), _lesson_of):
         tally.add(id, findings)
     tally.tell(time.monotonic() - begun)
-    return FAILED if problems or tally.broken else 0
+    noticed = not arguments.mutate or try_mutants(
+        session, course, _groups(session, sound), expected, arguments.jobs
+    )
+    return FAILED if problems or tally.broken or not noticed else 0
 
 
 def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:
@@ -49,6 +61,14 @@ def _named(course: Course, names: Sequence[str]) -> list[Lesson]:
         raise Refused(str(error)) from None
 
 
+def _changed(course: Course, lessons: Sequence[Lesson], revision: str) -> list[Lesson]:
+    """Those of the lessons that differ from a git revision."""
+    try:
+        return changed_lessons(lessons, changed_files(course.root, revision))
+    except NoHistory as error:
+        raise Refused(str(error)) from None
+
+
 def _files(course: Course, lesson: Lesson) -> set[str]:
     """A lesson's files as problems name them."""
     return {path.relative_to(course.root).as_posix() for path in (lesson.path, lesson.judge.path)}
@@ -62,22 +82,26 @@ def _tell_problem(session: Session, problem: Problem) -> None:
 
 
 def _findings(
-    session: Session, course: Course, lessons: Iterable[Lesson], arguments: Namespace
+    session: Session, course: Course, lessons: Sequence[Lesson], arguments: Namespace
 ) -> Iterator[Finding]:
-    """What `verify` finds; lessons that fork or name the CPU get a runner of their own."""
-    lessons = list(lessons)
+    for group, runner, device in _groups(session, lessons):
+        yield from verify(
+            course, group, runner, seeds=arguments.seeds, jobs=arguments.jobs, device=device
+        )
+
+
+def _groups(
+    session: Session, lessons: Sequence[Lesson]
+) -> Iterator[tuple[list[Lesson], "Runner", str]]:
+    """Lessons with their runner and its device; those that fork or name the CPU get their own."""
     free = [lesson for lesson in lessons if lesson.device in ("any", "cuda")]
     bound = [lesson for lesson in lessons if lesson not in free]
     for group, device in ((free, session.options.device), (bound, "cpu")):
-        if not group:
-            continue
-        network = any(lesson.device.startswith("ranks:") for lesson in group)
-        runner = session.runner_on(device, network=network)
-        present = runner.status.device
-        name = present.name if present is not None else device
-        yield from verify(
-            course, group, runner, seeds=arguments.seeds, jobs=arguments.jobs, device=name
-        )
+        if group:
+            network = any(lesson.device.startswith("ranks:") for lesson in group)
+            runner = session.runner_on(device, network=network)
+            present = runner.status.device
+            yield group, runner, present.name if present is not None else device
 
 
 def _lesson_of(finding: Finding) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
-from tensortutor.course.edits import KINDS, Kind
+from tensortutor.course.edits import KINDS, Kind, number_of
+from tensortutor.course.slips import EVEN
 
 TALKS = (cst.Annotation, cst.Import, cst.ImportFrom, cst.FormattedString, cst.Global, cst.Nonlocal)
 """What no check can be expected to judge: annotations and messages."""
@@ -120,7 +121,17 @@ class Finder(cst.CSTVisitor):
         if kind.name == "index":
             stored = isinstance(parent, (cst.AugAssign, cst.For)) and parent.target is node
             return stored or isinstance(parent, (cst.AssignTarget, cst.Del))
+        return kind.name == "operands" and isinstance(parent, cst.CSTNode) and is_even(parent, node)
+
+
+def is_even(around: cst.CSTNode, node: cst.CSTNode) -> bool:
+    """A difference of which only the size counts: `a - b` and `b - a` mean the same there."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Subtract):
         return False
+    if isinstance(around, cst.BinaryOperation) and isinstance(around.operator, cst.Power):
+        power = number_of(around.right)
+        return around.left is node and power is not None and power % 2 == 0
+    return isinstance(around, cst.Attribute) and around.attr.value in EVEN
 
 
 class Flat(cst.CSTTransformer):

@@ -3,6 +3,7 @@
 Whoever imports this needs libcst, which only authors of lessons install.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from tensortutor.course.slips import (
 )
 
 Nodes = Iterator[cst.CSTNode]
+EINSUM = re.compile(r"([a-zA-Z., ]+-> *(?:\.\.\.)?)([a-zA-Z]*)")
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,19 @@ def constant(node: cst.BaseExpression) -> Nodes:
 
 
 def word(node: cst.SimpleString) -> Nodes:
-    """Another of the words that torch's functions know."""
+    """Another of the words that torch's functions know; einsum's result in another form."""
     value = node.evaluated_value
-    if isinstance(value, str) and value in WORDS:
+    if not isinstance(value, str):
+        return
+    if value in WORDS:
         yield cst.SimpleString(repr(WORDS[value]))
+    equation = EINSUM.fullmatch(value)
+    if equation is not None:
+        inputs, result = equation.groups()
+        if len(result) > 1:
+            yield cst.SimpleString(repr(f"{inputs}{result[:-2]}{result[-1]}{result[-2]}"))
+        if result:
+            yield cst.SimpleString(repr(f"{inputs}{result[:-1]}"))
 
 
 def name(node: cst.Attribute | cst.Call) -> Nodes:

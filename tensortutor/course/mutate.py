@@ -30,7 +30,9 @@ class Mutant:
     before: str
     after: str
 
-    def __str__(self) -> str:
+    @property
+    def edit(self) -> str:
+        """The edit on one line."""
         return f"{self.before}  ->  {self.after}"
 
 

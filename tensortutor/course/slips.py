@@ -70,8 +70,14 @@ BUILTINS = ("max", "min", "any", "all")
 WORDS = {"mean": "sum", "sum": "mean", "none": "mean", "ij": "xy", "xy": "ij"}
 """Strings that choose what a function of torch does."""
 
-SYMMETRIC = ("transpose", "swapaxes", "swapdims", "add", "mul", "maximum", "minimum", "equal")
+SYMMETRIC = (
+    "transpose", "swapaxes", "swapdims", "add", "mul", "max", "min", "maximum", "minimum", "equal",
+    "mse_loss", "l1_loss",
+)  # fmt: skip
 """Functions that give the same with two arguments the other way round."""
+
+EVEN = ("abs", "square", "norm")
+"""Methods that give the same for a difference and for the opposite one."""
 
 BOILERPLATE = ("print", "range", "len", "isinstance", "enumerate", "zip", "super", "type", "iter")
 """Functions without which a program only crashes; nothing is learnt from their absence."""

@@ -1,6 +1,6 @@
 """Puts a lesson's checks to wrong programs made by single edits: which of them go unnoticed?"""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -34,8 +34,10 @@ class Tried:
     after: str
     seconds: float
 
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.before}  ->  {self.after}"
+    @property
+    def edit(self) -> str:
+        """The edit on one line."""
+        return f"{self.before}  ->  {self.after}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Unsound:
         return f"{self.path}:{self.line}: {self.message}"
 
 
-Fate = Tried | Unsound
+Fate = Killed | Survived | Excused | Unsound
 
 
 def survivors(
@@ -136,7 +138,7 @@ class _Hunt:
             fate = self._fate(mutant, run)
             tried.append(fate)
             yield fate
-        yield from self._stale([fate for fate in tried if isinstance(fate, Tried)])
+        yield from self._stale([fate for fate in tried if not isinstance(fate, Unsound)])
 
     def _job(self, source: str, wall_s: float = 0.0) -> Job:
         """Judge a program, with all seeds in one run."""
@@ -157,7 +159,7 @@ class _Hunt:
         record, seconds = run.result()
         line = self._lesson.task.solution_line + mutant.line
         if record.finished.outcome in UNRUN:
-            message = f"the mutant {mutant} could not be run: {record.finished.sentence}"
+            message = f"the mutant {mutant.edit} could not be run: {record.finished.sentence}"
             return Unsound(self._lesson.id, self._shown(), line, message)
         by = killed_by(record)
         about = (
@@ -168,7 +170,7 @@ class _Hunt:
         declared = next((e for e in self._lesson.judge.equivalents if _is_about(e, mutant)), None)
         return Excused(*about, declared.because) if declared else Survived(*about)
 
-    def _stale(self, tried: list[Tried]) -> Iterator[Unsound]:
+    def _stale(self, tried: Sequence[Tried]) -> Iterator[Unsound]:
         """Declarations that excuse no survivor."""
         path = self._lesson.judge.path.relative_to(self._course.root).as_posix()
         for declared in self._lesson.judge.equivalents:
@@ -176,12 +178,12 @@ class _Hunt:
             if any(isinstance(fate, Excused) for fate in about):
                 continue
             if about:
-                (killed, *_) = [fate for fate in about if isinstance(fate, Killed)]
-                message = f"this edit is no equivalent: {killed.by}; remove the declaration"
+                by = next(fate.by for fate in about if isinstance(fate, Killed))
+                message = f"this edit is no equivalent: {by}; remove the declaration"
             else:
-                known = [f"{fate.before}  ->  {fate.after}" for fate in tried]
-                near = nearest(f"{declared.before}  ->  {declared.after}", known)
-                message = f"no edit of the solution is like this; the nearest is: {near[0]}"
+                known = [fate.edit for fate in tried]
+                near = nearest(f"{declared.before}  ->  {declared.after}", known) or ["none"]
+                message = f"no edit of the solution is like this; the nearest is {near[0]!r}"
             yield Unsound(self._lesson.id, path, declared.line, message)
 
     def _shown(self) -> str:

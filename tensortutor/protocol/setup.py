@@ -69,13 +69,14 @@ class MakeSpare:
 
 @dataclass(frozen=True)
 class Allow:
-    """To a keeper: how many processes the program may have, and how many bytes of files.
+    """To a keeper: how many processes the program may have, and how many bytes of files and memory.
 
     scratch: the job's own folder, as in the job.
     """
 
     processes: int
     file_bytes: int
+    memory_bytes: int
     scratch: str = ""
 
 
@@ -113,7 +114,7 @@ class Exited:
     """From the keeper: the program's process is gone.
 
     signal: the signal that ended it, or 0. reason: "" or the limit that the keeper enforced
-    ("processes", "files").
+    ("processes", "files", "memory").
     """
 
     code: int

@@ -136,7 +136,10 @@ class Run:
         finished: Finished | None = None
         try:
             limits = self._job.limits
-            send(spare.status, Allow(limits.processes, limits.file_bytes, self._job.scratch))
+            send(
+                spare.status,
+                Allow(limits.processes, limits.file_bytes, limits.memory_bytes, self._job.scratch),
+            )
             spare.channel.sendall(encode(message_to_json(assignment)))
         except (OSError, ProtocolError) as error:
             finished = Finished("lost", 70, f"The job could not be handed over: {error}", 0.0)

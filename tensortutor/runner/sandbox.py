@@ -150,4 +150,6 @@ def bubblewrap(readable: tuple[str, ...], scratch: Path) -> list[str]:
         command += ["--ro-bind-try", path, path]
     for node in sorted(Path("/dev").glob("nvidia*")):
         command += ["--dev-bind-try", str(node), str(node)]
-    return [*command, "--bind", str(scratch), str(scratch), "--chdir", "/tmp", "--"]
+    command += ["--bind", str(scratch), str(scratch)]
+    # What holds it all together is a folder in memory that every run would share.
+    return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"]

@@ -41,6 +41,9 @@ def after_exited(exited: Exited, limits: Limits, ms: float) -> Finished:
     if exited.reason == "processes":
         text = f"Ended: it started more than {limits.processes} processes."
         return Finished("processes", exited.code, text, ms)
+    if exited.reason == "memory":
+        text = f"Ended: its processes together took more than {limits.memory_bytes / 2**30:g} GiB."
+        return Finished("memory", exited.code, text, ms)
     if exited.reason == "files":
         text = f"Ended: its files grew over {limits.file_bytes / 2**30:g} GiB."
         return Finished("files", exited.code, text, ms)

@@ -31,6 +31,7 @@ class Channel:
         self._owner = os.getpid()
         self._sending = False
         self._interrupted = False
+        self._has_raised = False
 
     def send(self, event: Event) -> None:
         """Send one event."""
@@ -50,13 +51,18 @@ class Channel:
                 self._sending = False
         if in_main and self._interrupted:
             self._interrupted = False
-            raise KeyboardInterrupt
+            self._raise()
 
     def on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        """The handler of SIGINT."""
+        """The handler of SIGINT, which is sent again and again: the first one counts."""
         if self._sending:
             self._interrupted = True
         else:
+            self._raise()
+
+    def _raise(self) -> None:
+        if not self._has_raised:
+            self._has_raised = True
             raise KeyboardInterrupt
 
 

@@ -81,16 +81,18 @@ class Confinement:
         Returns the folder to work in.
         """
         cwd = self._scratch_folder(scratch)
+        if self._isolated:
+            cwd = self._cover_scratch(cwd, limits)
+        if kernel.LINUX:
+            kernel.drop_capabilities()  # root has them in every layer
         if self._setup.layer != "limits" and kernel.LINUX:
-            if self._isolated:
-                cwd = self._cover_scratch(cwd, limits)
-                kernel.drop_capabilities()
             kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
             if self._landlock is not None:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
-            in_own_network = self._setup.layer == "full"
-            kernel.seccomp(network=in_own_network or network or self._setup.network)
+            in_namespaces = self._setup.layer == "full"
+            open_network = in_namespaces or network or self._setup.network
+            kernel.seccomp(network=open_network, own_ipc=in_namespaces)
         set_limits(limits)
         os.chdir(cwd)
         return cwd
@@ -159,10 +161,10 @@ def lower(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-def make_folder(setup: Setup, *, isolated: bool) -> str:
+def make_folder(*, isolated: bool) -> str:
     """A temporary folder for one run; in namespaces of its own the path alone is needed."""
     if isolated:
         return "/tmp/run"
-    parent = os.path.join(setup.scratch, ".runs")
-    os.makedirs(parent, exist_ok=True)
-    return tempfile.mkdtemp(dir=parent)
+    # Not in the learner's home: a Unix socket's path, and multiprocessing makes some there, may
+    # have 107 bytes.
+    return tempfile.mkdtemp(prefix="tensortutor-")

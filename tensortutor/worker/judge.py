@@ -117,7 +117,9 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
         )
     except MissingName as missing:
         return Verdict(check.name, False, seed, 0.0, message=str(missing))
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
         return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **blame(error, path))
     return Verdict(check.name, True, seed, 0.0)
 

@@ -32,7 +32,7 @@ def keep(setup: Setup, channel: socket.socket, status: socket.socket, out: int, 
     if kernel.LINUX:
         # Nobody reads this process's memory. (Not before: mapping users needs the contrary.)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    folder = make_folder(setup, isolated=isolated)
+    folder = make_folder(isolated=isolated)
     if isolated:
         first = os.fork()
         if first:
@@ -54,9 +54,11 @@ class Keeper:
         self._isolated = isolated
         self._folder = folder
         self._reason = ""
-        self._allowed = Allow(Limits().processes, Limits().file_bytes)
+        self._allowed = Allow(Limits().processes, Limits().file_bytes, Limits().memory_bytes)
         self._next_measure = 0.0
         self._most_bytes = -1
+        self._interrupting = False
+        self._shared_before = set(processes.shared_files())
 
     def watch(self, channel: socket.socket, out: int, err: int) -> None:
         """Fork the program's process, see it through, clean up. Never returns."""
@@ -111,10 +113,15 @@ class Keeper:
                 order = link.receive()
                 if isinstance(order, Allow):
                     self._allowed = order
+                    self._most_bytes, self._next_measure = -1, 0.0
                 elif isinstance(order, Interrupt):
-                    os.kill(program, signal.SIGINT)
+                    self._interrupting = True
                 elif order is None or isinstance(order, Kill):
                     return None
+            if self._interrupting:
+                # Again and again: one that arrives just before a system call begins is noticed
+                # only when the call returns. The program takes the first and ignores the others.
+                os.kill(program, signal.SIGINT)
             self._reason = self._over_limit()
             if self._reason:
                 return None
@@ -126,6 +133,8 @@ class Keeper:
         now = time.monotonic()
         if now < self._next_measure:
             return ""
+        if processes.memory_of_all(self._allowed.memory_bytes) > self._allowed.memory_bytes:
+            return "memory"
         taken = sum(disk_use(folder) for folder in self._folders())
         # What an earlier run left behind does not count, or this one could not even remove it.
         if self._most_bytes < 0:
@@ -150,6 +159,7 @@ class Keeper:
         while processes.end_descendants() and time.monotonic() < deadline:
             reap(program)
         shutil.rmtree(self._folder, ignore_errors=True)
+        processes.remove_shared_files(self._shared_before)
 
     def _report(self, ended: int | None) -> None:
         if ended is None:

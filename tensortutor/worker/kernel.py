@@ -155,16 +155,24 @@ REFUSED = {
 CLONE = (56, 220)
 CLONE3 = (435, 435)
 SOCKET = (41, 198)
+# Memory, semaphores and queues that outlive their processes, for layers without an IPC namespace.
+LASTING = {
+    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+}  # fmt: skip
 NEW_NAMESPACES = 0x7E020000
 EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 LOAD, JUMP_EQUAL, JUMP_SET, JUMP_ABOVE, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
-AF_UNIX = 1
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 
 
-def seccomp_program(machine: str, *, network: bool) -> bytes:
-    """The filter, as the kernel's bytecode. Without network, sockets are Unix sockets only."""
+def seccomp_program(machine: str, *, network: bool, own_ipc: bool) -> bytes:
+    """The filter, as the kernel's bytecode.
+
+    network: sockets may also be TCP and UDP; else Unix sockets alone. own_ipc: what the System V
+    calls make stays in a namespace that goes away with the run.
+    """
     which = 0 if machine == "x86_64" else 1
     rows: list[tuple[int, int, int, int]] = [  # opcode, jump if true, jump if false, value
         (LOAD, 0, 0, ARCHITECTURE),
@@ -174,7 +182,7 @@ def seccomp_program(machine: str, *, network: bool) -> bytes:
     ]
     if machine == "x86_64":  # the x32 twins of the calls below
         rows += [(JUMP_ABOVE, 0, 1, 0x40000000), (RETURN, 0, 0, ERRNO | ENOSYS)]
-    for numbers in REFUSED.values():
+    for numbers in [*REFUSED.values(), *([] if own_ipc else LASTING.values())]:
         rows += [(JUMP_EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, ERRNO | EPERM)]
     # The C library falls back to clone, whose flags a filter can read.
     rows += [(JUMP_EQUAL, 0, 1, CLONE3[which]), (RETURN, 0, 0, ERRNO | ENOSYS)]
@@ -185,24 +193,23 @@ def seccomp_program(machine: str, *, network: bool) -> bytes:
         (RETURN, 0, 0, ERRNO | EPERM),
         (RETURN, 0, 0, ALLOW),
     ]
-    if not network:
-        rows += [
-            (JUMP_EQUAL, 0, 4, SOCKET[which]),
-            (LOAD, 0, 0, FIRST_ARGUMENT),
-            (JUMP_EQUAL, 1, 0, AF_UNIX),
-            (RETURN, 0, 0, ERRNO | EAFNOSUPPORT),
-            (RETURN, 0, 0, ALLOW),
-        ]
+    families = [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] if network else [AF_UNIX]
+    rows += [(JUMP_EQUAL, 0, len(families) + 2, SOCKET[which]), (LOAD, 0, 0, FIRST_ARGUMENT)]
+    for left in range(len(families), 0, -1):
+        rows.append((JUMP_EQUAL, left, 0, families[-left]))
+    rows.append((RETURN, 0, 0, ERRNO | EAFNOSUPPORT))
     rows.append((RETURN, 0, 0, ALLOW))
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 
-def seccomp(*, network: bool) -> bool:
+def seccomp(*, network: bool, own_ipc: bool) -> bool:
     """Install the filter; False on a machine whose call numbers are not known here."""
     machine = platform.machine()
     if machine not in MACHINES:
         return False
-    program = ctypes.create_string_buffer(seccomp_program(machine, network=network))
+    program = ctypes.create_string_buffer(
+        seccomp_program(machine, network=network, own_ipc=own_ipc)
+    )
     count = (len(program) - 1) // 8
     header = struct.pack("HxxxxxxP", count, ctypes.addressof(program))
     if _libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0) != 0:

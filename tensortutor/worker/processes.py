@@ -1,5 +1,6 @@
 """The processes below this one, read from /proc (the keeper's view)."""
 
+import contextlib
 import os
 import signal
 
@@ -52,3 +53,63 @@ def end_descendants() -> bool:
                 return True
         except ChildProcessError:
             return bool(found)
+
+
+def memory_of_all(enough: int) -> int:
+    """Bytes of memory that the processes below this one have for themselves.
+
+    Exact only when it may be more than `enough`: pages that forked processes share are counted in
+    each of them at first, and only then divided among them, which takes milliseconds.
+    """
+    found = descendants()
+    rough = sum(_kib(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in found)
+    if rough * 1024 <= enough:
+        return rough * 1024
+    names = ("Pss_Anon:", "Pss_Shmem:")
+    return 1024 * sum(_kib(f"/proc/{pid}/smaps_rollup", names) for pid in found)
+
+
+def _kib(path: str, names: tuple[str, ...]) -> int:
+    """The sum of some lines of a file of /proc."""
+    try:
+        with open(path) as file:
+            return sum(int(line.split()[1]) for line in file if line.startswith(names))
+    except OSError:
+        return 0  # it has just ended
+
+
+SHARED = "/dev/shm"
+
+
+def shared_files() -> list[str]:
+    """The files of shared memory that this user owns."""
+    try:
+        with os.scandir(SHARED) as entries:
+            return [e.path for e in entries if e.stat(follow_symlinks=False).st_uid == os.getuid()]
+    except OSError:
+        return []  # there is no such folder, or one of them has just gone
+
+
+def remove_shared_files(before: set[str]) -> None:
+    """Remove those that were not there before and that no process has mapped or open."""
+    new = set(shared_files()) - before
+    if not new:
+        return
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        new -= _used_by(pid)
+    for path in new:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _used_by(pid: str) -> set[str]:
+    """The files that a process has mapped or open, as far as we may see them."""
+    used: set[str] = set()
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/maps") as file:
+            used |= {line.rstrip("\n").partition("/")[2] for line in file if SHARED in line}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                used.add(os.readlink(f"/proc/{pid}/fd/{name}").removeprefix("/"))
+    return {f"/{path}" for path in used}

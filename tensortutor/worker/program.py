@@ -28,7 +28,7 @@ from tensortutor.worker.devices import wake
 from tensortutor.worker.judge import Judging
 from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
-from tensortutor.worker.tracebacks import raised
+from tensortutor.worker.tracebacks import raised, text_of
 
 REHEARSAL = """
 import torch
@@ -197,8 +197,10 @@ def probe(index: int, proof: str, namespace: dict[str, Any]) -> Probed:
     """The value of a proof, or why there is none."""
     try:
         return Probed(index, plain(evaluate(proof, namespace)))
-    except Exception as error:
-        return Probed(index, None, f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Probed(index, None, f"{type(error).__name__}: {text_of(error)}"[:1000])
 
 
 def exit_code(stop: SystemExit) -> int:

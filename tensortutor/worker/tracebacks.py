@@ -10,6 +10,7 @@ NO_KEYBOARD = (
     "Put the value into the code."
 )
 LONGEST_MESSAGE = 20_000
+LONGEST_NAME = 200
 MOST_FRAMES = 50
 
 
@@ -26,7 +27,7 @@ def raised(error: BaseException, path: str, name: str) -> Raised:
     kind = type(error).__qualname__
     message = text_of(error)
     return Raised(
-        type=kind,
+        type=kind[:LONGEST_NAME],
         message=message[:LONGEST_MESSAGE],
         frames=own_frames(error, error.__traceback__, path)[-MOST_FRAMES:],
         text=shorten(text),
@@ -56,7 +57,7 @@ def clean(report: traceback.TracebackException, path: str, name: str, seen: set[
 def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> tuple[Frame, ...]:
     """The lines of the program that were under way, outermost first."""
     if isinstance(error, SyntaxError) and error.filename == path:
-        line = (error.text or "").rstrip("\n")
+        line = (error.text or "").rstrip("\n")[:LONGEST_NAME]
         return (
             Frame("<module>", error.lineno or 0, line, error.offset or 0, error.end_offset or 0),
         )
@@ -68,9 +69,9 @@ def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> 
         column, end = getattr(entry, "colno", None), getattr(entry, "end_colno", None)
         frames.append(
             Frame(
-                entry.name,
+                entry.name[:LONGEST_NAME],
                 entry.lineno or 0,
-                entry.line or "",
+                (entry.line or "")[:LONGEST_NAME],
                 0 if column is None else column + 1,
                 0 if end is None else end + 1,
             )

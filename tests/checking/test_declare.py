@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tensortutor.checking import accepted, check, declare, mutant
-from tensortutor.checking.declare import Declarations, base_name
+from tensortutor.checking import accepted, check, declare, equivalent, mutant
+from tensortutor.checking.declare import Declarations, base_name, names_of
 
 
 @pytest.fixture
@@ -77,3 +77,20 @@ def test_mutants_and_accepted_answers_keep_their_functions(declared):
 )
 def test_a_shortcut_is_forbidden_by_the_last_part_of_its_name(path, name):
     assert base_name(path) == name
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("torch.linalg.inv", {"inv", "linalg_inv"}),
+        ("torch.Tensor.matmul", {"matmul"}),
+        ("torch.cumsum", {"cumsum"}),
+    ],
+)
+def test_a_shortcut_is_forbidden_under_torchs_inner_name_too(path, names):
+    assert names_of(path) == names
+
+
+def test_an_equivalent_edit_declares_nothing_that_runs(declared):
+    equivalent("x > 0", "x >= 0", because="x is never 0")
+    assert declared == Declarations()

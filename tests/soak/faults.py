@@ -2,8 +2,8 @@
 
     python -m tests.soak.faults [ROUNDS]
 
-In each round one process is killed at a random moment: the program, its keeper, the zygote, bubblewrap
-(through a Runner in this process), or the whole app (in a pseudo-terminal, while somebody types).
+In each round one process is killed at a random moment: the program, its keeper, the zygote,
+bubblewrap (through a Runner in this process), or the whole app (in a pseudo-terminal).
 Afterwards a run under way must have ended within PATIENCE_S with one Finished, the next run must
 work, no process may be left, and what was typed and saved must still be there.
 """

@@ -1,0 +1,432 @@
+"""Judges lessons/03_maths/06_float_numerics.md."""
+
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_true,
+    expect_unchanged,
+    fail,
+    mutant,
+)
+
+
+class Looks(TorchDispatchMode):
+    """Notes whether float64 tensors are made, and numbers read back."""
+
+    def __init__(self):
+        super().__init__()
+        self.double = self.read = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.read |= "_local_scalar_dense" in str(func)
+        made = out if isinstance(out, (list, tuple)) else [out]
+        self.double |= any(isinstance(t, torch.Tensor) and t.dtype == torch.float64 for t in made)
+        return out
+
+
+def stream(device, sizes, features, offset=0.0):
+    """Batches of the given sizes, every second one not contiguous."""
+    batches = []
+    for number, n in enumerate(sizes):
+        x = torch.randn(n, features) if number % 2 else torch.randn(features, n).mT
+        batches.append(x.to(device) + offset)
+    return batches
+
+
+def compare(answer, batches, hint, tolerance=1e-4, what=""):
+    expect_stats(answer.running_stats(batches), batches, hint, tolerance, what)
+
+
+def expect_stats(got, batches, hint, tolerance=1e-4, what=""):
+    everything = torch.cat(batches).double()
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        fail("running_stats returns two tensors, the mean and the variance")
+    for name, value, right, rtol in (
+        ("the mean", got[0], everything.mean(0), 1e-5),
+        ("the variance", got[1], everything.var(0, correction=0), tolerance),
+    ):
+        expect_close(
+            value, right, dtype=torch.float32, rtol=rtol, atol=1e-5, name=name + what, hint=hint
+        )
+
+
+@check("one batch: the variance divides by N")
+def one_batch(answer, rng, device):
+    compare(
+        answer,
+        stream(device, [rng.randrange(2, 6)], rng.randrange(2, 5)),
+        hint="The sum of (x - mean)^2 over the samples, divided by their number.",
+    )
+
+
+@check("batches with different means: the distance between them counts")
+def drifting(answer, rng, device):
+    batches = stream(device, [6, 6, 6, 6], 3)
+    batches = [x + 4 * i for i, x in enumerate(batches)]
+    compare(
+        answer,
+        batches,
+        hint="Inside each batch the values lie close together. The batches lie apart, and that "
+        "is variance too: gap^2, for as many samples as the merge is about.",
+    )
+
+
+@check("a large batch counts for more than a small one")
+def uneven(answer, rng, device):
+    sizes = [rng.randrange(20, 40), rng.randrange(2, 4), rng.randrange(8, 14)]
+    rng.shuffle(sizes)
+    batches = [x + 3 * i for i, x in enumerate(stream(device, sizes, 3))]
+    compare(
+        answer,
+        batches,
+        hint="The new mean lies between the two means, nearer to the one of more samples: at "
+        "n / (count + n) of the way.",
+    )
+
+
+@check("an offset does not eat the variance")
+def offset(answer, rng, device):
+    for far, tolerance in ((100.0, 1e-3), (1e4, 1e-2), (1e5, 0.1)):
+        compare(
+            answer,
+            stream(device, [rng.randrange(9, 20) for _ in range(5)], 3, far),
+            hint="The squares of such values are so large that the variance is less than their "
+            "rounding. Subtract a mean first and square what is left.",
+            tolerance=tolerance,
+            what=f" around {far:.0f}",
+        )
+
+
+@check("batches of one sample work")
+def singles(answer, rng, device):
+    batches = stream(device, [1] * rng.randrange(5, 12), 3, 50.0)
+    hint = "One sample is its own mean, and its squares are 0. All variance is in the gaps."
+    compare(answer, batches, hint=hint, tolerance=1e-3)
+    compare(answer, batches[:1], hint=hint)
+
+
+@check("empty batches change nothing")
+def empty(answer, rng, device):
+    hint = "The mean of no samples is 0/0, nan, and nan stays in every sum."
+    for sizes in ([4, 0, 3], [0, 5, 0, 0, 2], [3, 0]):
+        compare(answer, stream(device, sizes, 2), hint=hint)
+
+
+@check("each feature has its own statistics")
+def features(answer, rng, device):
+    n = rng.randrange(3, 7)
+    scale = torch.arange(1.0, n + 1, device=device)
+    batches = [x * scale - 2 * scale for x in stream(device, [n, n], n)]
+    hint = "Samples are rows: dimension 0 disappears, and D numbers are left."
+    compare(answer, batches, hint=hint)
+    compare(answer, stream(device, [4, 3], 1), hint="One feature: the shape is (1,).")
+
+
+@check("the variance of a constant is 0, never less")
+def constant(answer, rng, device):
+    value = rng.uniform(0.1, 20)
+    batches = [torch.full((n, 2), value, device=device) for n in (7, 3, 1, 12)]
+    hint = "Where all values are equal, what is squared must be 0 up to rounding."
+    compare(answer, batches, hint=hint)
+    _, variance = answer.running_stats(batches)
+    expect_true(bool((variance >= 0).all()), "a variance is below 0", hint=hint)
+
+
+@check("the batches are walked once, and none is kept")
+def streaming(answer, rng, device):
+    copies = stream(device, [rng.randrange(2, 6) for _ in range(6)], 3)
+    alive = weakref.WeakSet()
+    most = 0
+
+    def batches():
+        nonlocal most
+        for copy in copies:
+            most = max(most, len(alive))
+            x = copy.clone()
+            alive.add(x)
+            yield x
+            del x
+
+    got = answer.running_stats(batches())
+    expect_true(
+        most <= 1,
+        f"{most} batches were still in memory when the next was asked for",
+        hint="The data set does not fit into memory. Three things are enough to remember: "
+        "count, mean and squares.",
+    )
+    expect_stats(
+        got, copies, hint="The batches can be walked once. A second loop over them finds nothing."
+    )
+
+
+@check("all arithmetic is in float32, on the device")
+def in_float32(answer, rng, device):
+    batches = stream(device, [4, 3, 5], 3)
+    with Looks() as looks:
+        answer.running_stats(batches)
+    expect_true(
+        not looks.double,
+        "a float64 tensor is made on the way",
+        hint="With the right formula, float32 is enough.",
+    )
+    expect_true(
+        not looks.read,
+        "a number is read back from a tensor: `.item()`, `float(...)` or an `if` on a tensor",
+        hint="Python floats are float64, and reading one waits for the GPU. Only the counts "
+        "need to be Python numbers, and `len` gives those.",
+    )
+
+
+@check("the batches are left as they were")
+def unchanged(answer, rng, device):
+    batches = stream(device, [4, 1, 5], 3)
+    with expect_unchanged(*batches, hint="`-=` on a batch writes into the caller's data."):
+        answer.running_stats(batches)
+
+
+def merged(batches, square_gap=None, step=None):
+    """The right answer, with the two formulas of the merge to be replaced."""
+    square_gap = square_gap or (lambda gap, count, n: gap**2 * (count * n / (count + n)))
+    step = step or (lambda count, n: n / (count + n))
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        n = len(x)
+        if n:
+            gap = x.mean(0) - mean
+            squares = squares + ((x - x.mean(0)) ** 2).sum(0) + square_gap(gap, count, n)
+            mean = mean + gap * step(count, n)
+            count += n
+    return mean, squares / count
+
+
+@mutant("takes the mean of the squares less the square of the mean", caught_by=offset)
+def running_stats(batches):
+    count, total, squares = 0, 0.0, 0.0
+    for x in batches:
+        count, total, squares = count + len(x), total + x.sum(0), squares + (x * x).sum(0)
+    return total / count, squares / count - (total / count) ** 2
+
+
+@mutant("hides a negative variance", caught_by=offset)
+def running_stats(batches):
+    count, total, squares = 0, 0.0, 0.0
+    for x in batches:
+        count, total, squares = count + len(x), total + x.sum(0), squares + (x * x).sum(0)
+    return total / count, (squares / count - (total / count) ** 2).clamp(min=0)
+
+
+@mutant("averages the variances of the batches", caught_by=drifting)
+def running_stats(batches):
+    return merged(batches, square_gap=lambda gap, count, n: 0 * gap)
+
+
+@mutant("adds the squared gap once", caught_by=drifting)
+def running_stats(batches):
+    return merged(batches, square_gap=lambda gap, count, n: gap**2 * (count > 0))
+
+
+@mutant("counts the gap for the new samples only", caught_by=drifting)
+def running_stats(batches):
+    return merged(batches, square_gap=lambda gap, count, n: gap**2 * n * (count > 0))
+
+
+@mutant("measures the gap to the new mean", caught_by=drifting)
+def running_stats(batches):
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        n = len(x)
+        if n:
+            own = x.mean(0)
+            mean = mean + (own - mean) * (n / (count + n))
+            gap = own - mean
+            squares = squares + ((x - own) ** 2).sum(0) + gap**2 * (count * n / (count + n))
+            count += n
+    return mean, squares / count
+
+
+@mutant("takes the mean of the batch means", caught_by=uneven)
+def running_stats(batches):
+    means, count, squares = [], 0, 0.0
+    for x in batches:
+        if len(x):
+            means.append(x.mean(0))
+            squares = squares + ((x - x.mean(0)) ** 2).sum(0)
+            count += len(x)
+    mean = sum(means) / len(means)
+    return mean, squares / count
+
+
+@mutant("goes half of the way", caught_by=uneven)
+def running_stats(batches):
+    return merged(batches, step=lambda count, n: 0.5 if count else 1.0)
+
+
+@mutant("divides by N - 1", caught_by=one_batch)
+def running_stats(batches):
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        n = len(x)
+        if n:
+            gap = x.mean(0) - mean
+            squares = squares + ((x - x.mean(0)) ** 2).sum(0) + gap**2 * (count * n / (count + n))
+            mean = mean + gap * (n / (count + n))
+            count += n
+    return mean, squares / (count - 1)
+
+
+@mutant("returns the deviation", caught_by=one_batch)
+def running_stats(batches):
+    mean, variance = merged(batches)
+    return mean, variance.sqrt()
+
+
+@mutant("asks each batch for its sample variance", caught_by=singles)
+def running_stats(batches):
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        n = len(x)
+        if n:
+            gap = x.mean(0) - mean
+            squares = squares + x.var(0) * (n - 1) + gap**2 * (count * n / (count + n))
+            mean = mean + gap * (n / (count + n))
+            count += n
+    return mean, squares / count
+
+
+@mutant("Welford with the same deviation twice", caught_by=singles)
+def running_stats(batches):
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        for row in x:
+            count += 1
+            gap = row - mean
+            mean = mean + gap / count
+            squares = squares + gap * gap * (count > 1)
+    return mean, squares / count
+
+
+@mutant("takes the mean of empty batches", caught_by=empty)
+def running_stats(batches):
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        n, own = len(x), x.mean(0)
+        gap = own - mean
+        total = max(count + n, 1)
+        squares = squares + ((x - own) ** 2).sum(0) + gap**2 * (count * n / total)
+        mean = mean + gap * (n / total)
+        count += n
+    return mean, squares / count
+
+
+@mutant("one mean for all features", caught_by=features)
+def running_stats(batches):
+    return merged(x.mean(1, keepdim=True).expand_as(x) for x in batches)
+
+
+@mutant("reduces the features", caught_by=features)
+def running_stats(batches):
+    return merged(x.mT for x in batches)
+
+
+@mutant("works in float64", caught_by=in_float32)
+def running_stats(batches):
+    mean, variance = merged(x.double() for x in batches)
+    return mean.float(), variance.float()
+
+
+@mutant("adds up Python floats", caught_by=in_float32)
+def running_stats(batches):
+    count, total, squares, device = 0, [], [], None
+    for x in batches:
+        device, count = x.device, count + len(x)
+        total.append([column.sum().item() for column in x.mT])
+        squares.append([(column * column).sum().item() for column in x.mT])
+    mean = [sum(column) / count for column in zip(*total, strict=True)]
+    square = [sum(column) / count for column in zip(*squares, strict=True)]
+    variance = [s - m * m for s, m in zip(square, mean, strict=True)]
+    return torch.tensor(mean, device=device), torch.tensor(variance, device=device)
+
+
+@mutant("puts the data set together first", caught_by=streaming)
+def running_stats(batches):
+    x = torch.cat(list(batches))
+    return x.mean(0), x.var(0, correction=0)
+
+
+@mutant("walks twice, once for the mean", caught_by=streaming)
+def running_stats(batches):
+    count, total, squares = 0, 0.0, 0.0
+    for x in batches:
+        count, total = count + len(x), total + x.sum(0)
+    mean = total / count
+    for x in batches:
+        squares = squares + ((x - mean) ** 2).sum(0)
+    return mean, squares / count + torch.zeros_like(mean)
+
+
+@mutant("adds something small, to be safe", caught_by=constant)
+def running_stats(batches):
+    mean, variance = merged(batches)
+    return mean, variance + 1e-3
+
+
+@mutant("centres each batch in place", caught_by=unchanged)
+def running_stats(batches):
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        n = len(x)
+        if n:
+            own = x.mean(0)
+            gap = own - mean
+            x -= own
+            squares = squares + (x**2).sum(0) + gap**2 * (count * n / (count + n))
+            mean = mean + gap * (n / (count + n))
+            count += n
+    return mean, squares / count
+
+
+@accepted("Welford's method, one sample at a time")
+def running_stats(batches):
+    count, mean, squares = 0, 0.0, 0.0
+    for x in batches:
+        for row in x:
+            count += 1
+            gap = row - mean
+            mean = mean + gap / count
+            squares = squares + gap * (row - mean)
+    return mean, squares / count
+
+
+@accepted("shifts everything by the first sample")
+def running_stats(batches):
+    count, first = 0, None
+    for x in batches:
+        if first is None and len(x):
+            first = x[0].clone()
+            total, squares = torch.zeros_like(first), torch.zeros_like(first)
+        if len(x):
+            moved = x - first
+            count += len(x)
+            total += moved.sum(0)
+            squares += moved.square().sum(0)
+    mean = total / count
+    return first + mean, squares / count - mean**2
+
+
+@accepted("merges variances with var_mean")
+def running_stats(batches):
+    parts = ((len(x), *torch.var_mean(x, 0, correction=0)) for x in batches if len(x))
+    count, variance, mean = next(parts)
+    for n, var, own in parts:
+        share = n / (count + n)
+        variance = variance + (var - variance) * share + (own - mean) ** 2 * share * (1 - share)
+        mean = torch.lerp(mean, own, share)
+        count += n
+    return mean, variance
