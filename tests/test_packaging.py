@@ -35,7 +35,7 @@ def shell(*command: str | Path, cwd: Path, **variables: str) -> subprocess.Compl
 
 
 def build(tree: Path, kind: str, folder: Path) -> Path:
-    """Build a "sdist", a "wheel" or a "wheel:editable" with the backend itself: no network, no pip."""
+    """Build a distribution of this kind with the backend itself: no network, no pip."""
     done = shell(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder, cwd=tree)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.iterdir()

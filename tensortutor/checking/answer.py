@@ -27,7 +27,7 @@ class Answer:
         self.output = output
         self.calls: Counter[str] = Counter()
         self.last_call = ""
-        self.after_call: Callable[[], None] = lambda: None
+        self.guard: Callable[[], Callable[[], None]] = lambda: lambda: None
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -40,10 +40,11 @@ class Answer:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             self.last_call = describe_call(name, args, kwargs)
+            after = self.guard()
             try:
                 return function(*args, **kwargs)
             finally:
-                self.after_call()
+                after()
 
         return call
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tensortutor.course.bench import Bench, Runner
 from tensortutor.course.holds import passes
-from tensortutor.course.jobs import check_job, limits_for
+from tensortutor.course.jobs import check_job
 from tensortutor.course.model import Course, Equivalent, Lesson
 from tensortutor.course.mutate import Mutant, mutants_of
 from tensortutor.course.problems import nearest
@@ -142,10 +142,9 @@ class _Hunt:
 
     def _job(self, source: str, wall_s: float = 0.0) -> Job:
         """Judge a program, with all seeds in one run."""
-        limits = limits_for(self._lesson)
-        limits = replace(limits, wall_s=wall_s or limits.wall_s * len(SEEDS))
-        job = check_job(self._lesson, source, f"{self._lesson.slug}.py", limits=limits, seeds=SEEDS)
-        return replace(job, scratch="")
+        job = check_job(self._lesson, source, f"{self._lesson.slug}.py", seeds=SEEDS)
+        limits = replace(job.limits, wall_s=wall_s or job.limits.wall_s * len(SEEDS))
+        return replace(job, scratch="", limits=limits)
 
     def _judge(self, mutant: Mutant) -> tuple[Record, float]:
         (right,), seconds = self._right.result()

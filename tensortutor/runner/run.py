@@ -81,6 +81,8 @@ class Run:
         self._kept = 0
         self._dropped = 0
         self._has_started = False
+        self._is_forged = False
+        self._said: set[tuple[type, object]] = set()
         self._error: Raised | None = None
         self._verdicts: dict[str, bool] = {}
 
@@ -167,7 +169,7 @@ class Run:
             yield from self._output(output)
         watch.close()
         if self._job.judge is not None:
-            yield self._judged(self._job.judge.checks)
+            yield self._judged(self._job.judge.checks, is_done=finished.outcome == "done")
         yield Finished(
             finished.outcome, finished.code, finished.sentence, self._ms(), self._dropped
         )
@@ -232,19 +234,38 @@ class Run:
         event = event_from_json(message)
         if not isinstance(event, FROM_PROGRAM):
             raise ProtocolError(f"a program may not say {message.get('event')!r}")
-        if isinstance(event, Verdict):
-            if not self._is_genuine(message, mac) or event.check in self._verdicts:
+        if isinstance(event, Output):
+            yield from self._output(event)
+        elif isinstance(event, Verdict) and not self._is_genuine(message, mac):
+            if not self._is_forged:
+                self._is_forged = True
                 yield Notice(FORGED)
-                return
+        elif self._is_new(event):
+            self._note(event)
+            yield event
+
+    def _is_new(self, event: Event) -> bool:
+        """Everything but output is said once. A program that floods its line fills nothing."""
+        job, judge = self._job, self._job.judge
+        if isinstance(event, Probed) and not 0 <= event.index < len(job.probes):
+            return False
+        if isinstance(event, CheckStarted) and (judge is None or event.check not in judge.checks):
+            return judge is not None and not judge.checks
+        what = event.index if isinstance(event, Probed) else getattr(event, "check", "")
+        if (type(event), what) in self._said:
+            # A second verdict, rightly signed: somebody has got hold of the key.
+            self._is_forged = self._is_forged or isinstance(event, Verdict)
+            return False
+        self._said.add((type(event), what))
+        return True
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Verdict):
             self._verdicts[event.check] = event.passed
         elif isinstance(event, Started):
             self._has_started = True
         elif isinstance(event, Raised):
             self._error = event
-        elif isinstance(event, Output):
-            yield from self._output(event)
-            return
-        yield event
 
     def _is_genuine(self, message: dict[str, Any], mac: Any) -> bool:
         if not self._key or not isinstance(mac, str):
@@ -263,12 +284,17 @@ class Run:
         if text:
             yield Output(output.stream, text)
 
-    def _judged(self, checks: tuple[str, ...]) -> Judged:
+    def _judged(self, checks: tuple[str, ...], *, is_done: bool) -> Judged:
+        """The sum. Nothing has passed if a result was forged or the program did not end well."""
         names = checks or tuple(self._verdicts)
+        sound = is_done and not self._is_forged
+        passed = tuple(n for n in names if self._verdicts.get(n) is True)
         return Judged(
-            passed=tuple(n for n in names if self._verdicts.get(n) is True),
+            passed=passed if sound else (),
             failed=tuple(n for n in names if self._verdicts.get(n) is False),
-            missing=tuple(n for n in names if n not in self._verdicts),
+            missing=tuple(
+                n for n in names if n not in self._verdicts or (n in passed and not sound)
+            ),
         )
 
 

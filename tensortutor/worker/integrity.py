@@ -1,16 +1,25 @@
-"""Puts back what a learner's program has replaced in torch, Python and the expectations.
+"""Puts back what a learner's program has replaced in torch, Python and the machinery of checks.
 
-A check that calls `torch.allclose` must not call the learner's version of it. The parts that
-checks rely on are remembered before the program runs, and put back after the program has run and
-after each call into it. Names that were added to modules are left alone: torch adds some lazily.
+A check that calls `torch.allclose` must not call the learner's version of it. What checks rely on
+is remembered before the program runs, and put back after the program has run and after each call
+into it. Names that were added to modules are left alone: torch adds some lazily.
+
+This holds against replacing things, not against a program that looks for the check on the stack
+or in the garbage collector's lists: both run in one process.
 """
 
 import builtins
+import gc
+import hashlib
+import json
 import math
 import random
+import signal
 import sys
 import threading
-from types import ModuleType
+import time
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -18,39 +27,87 @@ import torch.nn.functional
 
 from tensortutor import checking
 from tensortutor.checking import answer, causes, declare, describe, expect
+from tensortutor.protocol import events, framing, wire
+from tensortutor.worker import capture, link, plain, tracebacks
 
-MODULES: tuple[ModuleType, ...] = (
-    builtins, torch, torch.nn, torch.nn.functional, torch.linalg, torch.testing, torch.autograd,
-    math, random, checking, answer, causes, declare, describe, expect,
+OUTER: tuple[ModuleType, ...] = (
+    builtins, math, random, json, hashlib, time, torch, torch.nn, torch.nn.functional,
+    torch.linalg, torch.testing, torch.autograd,
 )  # fmt: skip
-CLASSES: tuple[type, ...] = (
-    torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random, answer.Answer, expect.Unmet,
+OURS: tuple[ModuleType, ...] = (
+    checking, answer, causes, declare, describe, expect, events, framing, wire, capture, link,
+    plain, tracebacks,
 )  # fmt: skip
+CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
+TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
 class Snapshot:
     """What the checks rely on, as it was when this was made."""
 
-    def __init__(self) -> None:
-        self._modules = [(vars(module), dict(vars(module))) for module in MODULES]
-        self._classes = [(kind, dict(vars(kind))) for kind in CLASSES]
-        self._imported = {module.__name__: module for module in MODULES}
+    def __init__(self, *more: ModuleType) -> None:
+        """more: modules of the machinery besides OURS; the check file is one."""
+        ours = (*OURS, *more)
+        self._modules = [(vars(module), dict(vars(module))) for module in (*OUTER, *ours)]
+        self._imported = {module.__name__: module for module in (*OUTER, *ours)}
+        classes = (*CLASSES, *(kind for module in ours for kind in own_classes(module)))
+        self._classes = [(kind, dict(vars(kind))) for kind in classes]
+        self._functions = [
+            (function, function.__code__, function.__defaults__, function.__kwdefaults__,
+             dict(function.__kwdefaults__ or {}))
+            for module in (*ours, torch.nn.functional) for function in functions_of(module)
+        ]  # fmt: skip
+        self._callbacks = list(gc.callbacks)
+        # Taken now: when they are needed, their names may mean something else.
+        self._clear = (sys.settrace, sys.setprofile, threading.settrace)
+
+    def mark(self) -> Callable[[], None]:
+        """Call before the program gets control; call the result when it has given it back."""
+        modes = mode_counts()
+
+        def after() -> None:
+            self.restore()
+            leave_modes(modes)
+
+        return after
 
     def restore(self) -> None:
-        """Undo replacements and deletions since then; stop any tracing."""
-        sys.settrace(None)
-        sys.setprofile(None)
-        threading.settrace(None)
+        """Undo replacements and deletions since then; stop tracing, timers and callbacks."""
+        for clear in self._clear:
+            clear(None)
         for now, before in self._modules:
             if now != before:
                 now.update(before)
         for kind, before in self._classes:
-            _restore_class(kind, before)
-        for name, module in self._imported.items():
-            sys.modules[name] = module
+            restore_class(kind, before)
+        for function, code, defaults, keywords, values in self._functions:
+            restore_function(function, code, defaults, keywords, values)
+        sys.modules.update(self._imported)
+        gc.callbacks[:] = self._callbacks
+        for timer in TIMERS:
+            signal.setitimer(timer, 0)
 
 
-def _restore_class(kind: type, before: dict[str, Any]) -> None:
+def own_classes(module: ModuleType) -> Iterator[type]:
+    """The classes that a module defines itself."""
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            yield value
+
+
+def functions_of(module: ModuleType) -> Iterator[FunctionType]:
+    """The Python functions of a module, and the methods of its classes."""
+    for value in vars(module).values():
+        if isinstance(value, FunctionType):
+            yield value
+    for kind in own_classes(module):
+        for value in vars(kind).values():
+            if isinstance(value, FunctionType):
+                yield value
+
+
+def restore_class(kind: type, before: dict[str, Any]) -> None:
+    """Take back what was set on a class, and what was added to it."""
     now = vars(kind)
     if dict(now) == before:
         return
@@ -59,3 +116,42 @@ def _restore_class(kind: type, before: dict[str, Any]) -> None:
             setattr(kind, name, value)
     for name in set(now) - set(before):
         delattr(kind, name)  # it would shadow what the class inherits, as Tensor.all does
+
+
+def restore_function(
+    function: FunctionType, code: Any, defaults: Any, keywords: Any, values: dict[str, Any]
+) -> None:
+    """Take back what was changed inside a function."""
+    if function.__code__ is not code:
+        function.__code__ = code
+    if function.__defaults__ is not defaults:
+        function.__defaults__ = defaults
+    if function.__kwdefaults__ is not keywords:
+        function.__kwdefaults__ = keywords
+    if keywords is not None and keywords != values:
+        keywords.clear()
+        keywords.update(values)
+
+
+def mode_counts() -> tuple[int, int]:
+    """How many modes of torch stand over the calls now."""
+    return (
+        torch._C._len_torch_function_stack(),
+        torch._C._len_torch_dispatch_stack(),
+    )
+
+
+def leave_modes(counts: tuple[int, int]) -> None:
+    """Take off the modes that were put on top of so many and left there."""
+    while torch._C._len_torch_function_stack() > counts[0]:
+        torch._C._pop_torch_function_stack()
+    while torch._C._len_torch_dispatch_stack() > counts[1]:
+        torch._C._pop_torch_dispatch_stack(None)  # type: ignore[call-arg, unused-ignore]
+
+
+def threads_left() -> bool:
+    """The program has left threads running that could act while the checks run."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(0.2)
+    return len(sys._current_frames()) > 1

@@ -20,31 +20,42 @@ from tensortutor.checking.expect import Unmet
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
 from tensortutor.worker.capture import Channel
-from tensortutor.worker.integrity import Snapshot
+from tensortutor.worker.integrity import Snapshot, threads_left
 from tensortutor.worker.tracebacks import raised, text_of
+
+
+CHECKS = "the_checks"
+"""The name under which the check file is a module."""
+THREADS = "The program leaves threads running. End them before the checks begin."
 
 
 class Judging:
     """One judging: made before the learner's program runs, used after."""
 
-    def __init__(self, judge: Judge, key: str, channel: Channel, device: torch.device) -> None:
+    def __init__(
+        self, judge: Judge, signer: "Signer", channel: Channel, device: torch.device
+    ) -> None:
         self._judge = judge
-        self._signer = Signer(key)
+        self._signer = signer
         self._channel = channel
         self._device = device
         self._declared = load(judge)
-        self._snapshot = Snapshot()
+        self._snapshot = Snapshot(sys.modules[CHECKS], sys.modules[__name__])
+        self._after_program = self._snapshot.mark()
         self._variant: set[CodeType] = set()
 
     def put_to(self, namespace: dict[str, Any], source: str, path: str, output: str) -> None:
         """Run every check on the program's names; one verdict each."""
-        self._snapshot.restore()
+        self._after_program()
         self._substitute(namespace)
         answer = Answer(namespace, source, output)
-        answer.after_call = self._snapshot.restore
+        answer.guard = self._snapshot.mark
+        busy = threads_left()
         for check in self._declared.checks:
             self._channel.send(CheckStarted(check.name))
-            verdict = self._try(check, answer, path)
+            verdict = Verdict(check.name, False, 0, 0.0, THREADS)
+            if not busy:
+                verdict = self._try(check, answer, path)
             self._channel.send_json(self._signer.signed(verdict))
 
     def _substitute(self, namespace: dict[str, Any]) -> None:
@@ -88,7 +99,7 @@ class Signer:
 def load(judge: Judge) -> Declarations:
     """Execute a check file and take what it declares."""
     declared.checks, declared.substitutes = [], []
-    module = ModuleType("the_checks")
+    module = ModuleType(CHECKS)
     module.__file__ = judge.filename
     sys.modules[module.__name__] = module
     exec(compile(judge.source, judge.filename, "exec"), vars(module))

@@ -25,7 +25,7 @@ from tensortutor.protocol.wire import from_wire, to_wire
 from tensortutor.worker.capture import Channel, Streams, install_interrupt
 from tensortutor.worker.confine import Confinement
 from tensortutor.worker.devices import wake
-from tensortutor.worker.judge import Judging
+from tensortutor.worker.judge import Judging, Signer
 from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
 from tensortutor.worker.tracebacks import raised, text_of
@@ -49,6 +49,8 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     if not isinstance(assignment, Assignment):
         os._exit(0)
     job = from_wire(Job, assignment.job)
+    signer = Signer(assignment.key) if assignment.key else None
+    del assignment  # the key stays inside the signer's hash, where Python cannot read it
     cwd = confinement.shut(job.scratch, job.limits, network=job.ranks > 0)
     prepare_environment(folder, cwd)
     channel = Channel(link)
@@ -56,10 +58,10 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
         # Imported here: it builds on this module.
         from tensortutor.worker.ranks import run_ranks
 
-        channel.send_json(message_to_json(run_ranks(job, setup, channel, folder, assignment.key)))
+        channel.send_json(message_to_json(run_ranks(job, setup, channel, folder, signer)))
         os._exit(0)
     program = Program(job, setup, channel, folder)
-    code = program.run(assignment.key)
+    code = program.run(signer)
     program.leave(code)
 
 
@@ -107,12 +109,12 @@ class Program:
         self._owner = os.getpid()
         self._judging: Judging | None = None
 
-    def run(self, key: str) -> int:
+    def run(self, signer: Signer | None) -> int:
         """Run the program, then probes and checks. Returns the exit status."""
         self._write_file()
         device = torch.device(self._setup.device)
-        if self._job.judge is not None:
-            self._judging = Judging(self._job.judge, key, self._channel, device)
+        if self._job.judge is not None and signer is not None:
+            self._judging = Judging(self._job.judge, signer, self._channel, device)
         self._streams = Streams(self._channel)
         install_interrupt(self._channel)
         show_plain_warnings(self._path, self._job.filename)

@@ -49,7 +49,9 @@ class Rank:
     error: Raised | None = None
 
 
-def run_ranks(job: Job, setup: Setup, channel: Channel, folder: str, key: str) -> Ended:
+def run_ranks(
+    job: Job, setup: Setup, channel: Channel, folder: str, signer: Signer | None
+) -> Ended:
     """Run the job's program on `job.ranks` ranks; the status, and a sentence if one died."""
     port = free_port()
     ranks = [start(number, job, setup, folder, port) for number in range(job.ranks)]
@@ -62,7 +64,7 @@ def run_ranks(job: Job, setup: Setup, channel: Channel, folder: str, key: str) -
     # Landlock cannot tell loopback from the rest of the network; the face shows what is open.
     open_tcp = "+tcp" if setup.layer == "landlock" else ""
     channel.send(Started(setup.device, setup.layer + open_tcp))
-    gathering = Gathering(ranks, channel, Signer(key) if job.judge is not None else None)
+    gathering = Gathering(ranks, channel, signer)
     return gathering.until_the_end()
 
 
@@ -100,7 +102,7 @@ def become_rank(
             TORCHELASTIC_RUN_ID="none",
         )  # fmt: skip
         program = Program(job, setup, Channel(Link(sock)), os.path.join(folder, f"rank{number}"))
-        program.leave(program.run("00"))
+        program.leave(program.run(Signer("00")))
     finally:
         os._exit(70)
 

@@ -39,7 +39,7 @@ def test_a_call_that_raises_is_remembered_and_followed_up():
 
     program = answer(broken=broken)
     calls = []
-    program.after_call = lambda: calls.append(program.last_call)
+    program.guard = lambda: lambda: calls.append(program.last_call)
     with pytest.raises(ValueError, match="no"):
         program.broken(4)
     assert calls == ["broken(4)"]

@@ -40,7 +40,7 @@ def afters(statement, kind):
         ("accumulation", "x += y", ["x = y"]),
         ("comparison", "return x < y", ["return x <= y", "return x >= y"]),
         ("comparison", "return x == y", ["return x != y"]),
-        ("comparison", "return 0 < x is y", ["return 0 <= x is y", "return 0 >= x is y", "return 0 < x is not y"]),
+        ("comparison", "return x is y in 3", ["return x is not y in 3", "return x is y not in 3"]),
         ("boolean", "return x and y", ["return x or y"]),
         ("sign", "return -x", ["return x"]),
         ("sign", "return ~x", ["return x"]),
@@ -56,7 +56,7 @@ def afters(statement, kind):
         ("constant", "return x + 0.0", ["return x + 1.0"]),
         ("constant", "return x.sum(keepdim=True)", ["return x.sum(keepdim=False)"]),
         ("word", 'return f(x, reduction="mean")', ["return f(x, reduction='sum')"]),
-        ("word", 'return e("bij,bjk->bik", x)', ["return e('bij,bjk->bki', x)", "return e('bij,bjk->bi', x)"]),
+        ("word", 'return e("bi,bj->bij")', ["return e('bi,bj->bji')", "return e('bi,bj->bi')"]),
         ("word", 'return x["mean value"]', []),
         ("name", "return torch.argmax(x)", ["return torch.argmin(x)"]),
         ("name", "return max(x)", ["return min(x)"]),
@@ -90,12 +90,9 @@ def test_a_decorator_can_go():
     source = "@torch.no_grad()\n@once\ndef f(x):\n    return x\n"
     header = "@torch.no_grad() @once def f(x):"
     assert edits(source) == [
+        ("decorator", header, "@once def f(x):"),
+        ("decorator", header, "@torch.no_grad() def f(x):"),
         ("name", header, "@torch.enable_grad() @once def f(x):"),
-        ("decorator", header, "@once def f(x):"),
-        ("decorator", header, "@torch.no_grad() def f(x):"),
-    ] or edits(source)[:2] == [
-        ("decorator", header, "@once def f(x):"),
-        ("decorator", header, "@torch.no_grad() def f(x):"),
     ]
 
 
@@ -105,10 +102,10 @@ def test_messages_and_annotations_are_left_alone():
 
 
 def test_a_statement_is_shown_on_one_line_without_its_comments():
-    source = "def f(x):\n    # before\n    return g(  # the first\n        x,\n        dim=1,\n    )  # end\n"
+    source = "def f(x):\n    # before\n    return g(  # first\n        x,\n        dim=1,\n    )  # end\n"
     shown = [m for m in mutants_of(source) if m.kind == "dropped keyword"]
     assert [(m.line, m.before, m.after) for m in shown] == [
-        (3, "return g(x, dim=1,)", "return g(x,)")
+        (3, "return g(x, dim=1,)", "return g(x)")
     ]
 
 
@@ -166,7 +163,7 @@ def test_a_check_that_reads_the_output_sees_the_whole_program():
 
 
 def test_a_program_without_functions_is_edited_as_a_whole():
-    assert lines_edited("", "x = 1\nprint(x)\nprint(x + 2)\n") == [1, 3]
+    assert lines_edited("", "x = 1\nprint(x)\nprint(x + 2)\n") == [1, 2, 3]
 
 
 def test_without_the_library_a_sentence_says_what_to_install(monkeypatch):
@@ -290,7 +287,7 @@ def ended(outcome, code=1):
         (lambda job: ended("exited"), Killed),
         (lambda job: ended("lost"), Unsound),
     ],
-    ids="passed failed raised crashed time memory exited lost".split(),
+    ids=["passed", "failed", "raised", "crashed", "time", "memory", "exited", "lost"],
 )
 def test_how_a_run_ends_decides_the_fate(say, fate):
     course = load_course(TINY, thorough=True)

@@ -126,6 +126,23 @@ def test_a_variant_replaces_the_function(runner):
         "def double(x):\n    return 3 * x\n",
         "import torch\ntorch.Tensor.all = lambda self: True\n"
         "def double(x):\n    torch.Tensor.all = lambda self: True\n    return 3 * x\n",
+        "from tensortutor.checking import expect\n"
+        "def double(x):\n"
+        "    expect.expect_close.__code__ = (lambda *a, **k: None).__code__\n    return 3 * x\n",
+        "import sys\nsys.modules['the_checks'].expect_close = lambda *a, **k: None\n"
+        "def double(x):\n    return 3 * x\n",
+        "import tensortutor.worker.judge as j\nfrom tensortutor.protocol.events import Verdict\n"
+        "j.judge_once = lambda check, answer, seed, *a: Verdict(check.name, True, seed, 0.0)\n"
+        "def double(x):\n    return 3 * x\n",
+        "import torch\nfrom torch.overrides import TorchFunctionMode\n"
+        "class Liar(TorchFunctionMode):\n"
+        "    def __torch_function__(self, f, t, a=(), k=None):\n"
+        "        return torch.ones(1, dtype=torch.bool) if f.__name__ == 'isclose' "
+        "else f(*a, **(k or {}))\n"
+        "Liar().__enter__()\n"
+        "def double(x):\n    Liar().__enter__()\n    return 3 * x\n",
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+        "def double(x):\n    return 2 * x\n",
         "import gc\nfrom tensortutor.checking.declare import declared\n"
         "declared.checks.clear()\ndef double(x):\n    return 3 * x\n",
     ],
