@@ -99,7 +99,7 @@ def _groups(
     for group, device in ((free, session.options.device), (bound, "cpu")):
         if group:
             network = any(lesson.device.startswith("ranks:") for lesson in group)
-            runner = session.runner_on(device, network=network)
+            runner = session.runner_on(device, network=network, preload=True)
             present = runner.status.device
             yield group, runner, present.name if present is not None else device
 

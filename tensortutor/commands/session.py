@@ -117,7 +117,7 @@ class Session:
         network = lesson is not None and lesson.device.startswith("ranks:")
         return self.runner_on(device_for(lesson, self.options.device), network=network)
 
-    def runner_on(self, device: str, *, network: bool = False) -> "Runner":
+    def runner_on(self, device: str, *, network: bool = False, preload: bool = False) -> "Runner":
         """A runner that is ready, in place of an earlier one.
 
         Raises Refused if PyTorch or the device is missing.
@@ -131,6 +131,7 @@ class Session:
             python=self.options.python,
             scratch=self.paths.scratch,
             network=network,
+            preload=preload,
         )
         self._runner = Runner(settings)
         try:

@@ -159,6 +159,7 @@ class Runner:
         setup = Setup(
             layer=layer.name, scratch=str(self._settings.scratch.absolute()),
             readable=readable_paths(interpreter), network=self._settings.network,
+            preload=self._settings.preload,
         )  # fmt: skip
         zygote = Zygote(interpreter, setup)
         with self._lock:

@@ -12,8 +12,9 @@ class Settings:
 
     device: "auto", "cpu", "cuda", "cuda:N" or "mps". sandbox: "auto" or one of LAYERS. python: an
     interpreter that has torch, or None for our own. scratch: the folder that holds one folder per
-    lesson. idle_s: let go of PyTorch after so long without a run.
-    network: TCP on loopback in the landlock layer. spares: processes kept waiting.
+    lesson. idle_s: let go of PyTorch after so long without a run. network: TCP on loopback in the
+    landlock layer. spares: processes kept waiting. preload: have the slow parts of torch imported
+    before the first run; it pays where many runs follow.
     """
 
     scratch: Path
@@ -23,3 +24,4 @@ class Settings:
     idle_s: float = 600.0
     network: bool = False
     spares: int = 2
+    preload: bool = False

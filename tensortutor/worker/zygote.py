@@ -39,7 +39,7 @@ def main(control_descriptor: int) -> None:
     if not isinstance(setup, Setup):
         return
     try:
-        ready = warm_up()
+        ready = warm_up(setup)
     except Exception as error:
         link.send(Failed(f"PyTorch could not be imported: {type(error).__name__}: {error}"))
         return
@@ -53,7 +53,7 @@ def main(control_descriptor: int) -> None:
             make_cheap_to_fork()
 
 
-def warm_up() -> Ready:
+def warm_up(setup: Setup) -> Ready:
     """Import what programs need, and make it cheap to fork."""
     import torch
 
@@ -62,6 +62,8 @@ def warm_up() -> Ready:
     with contextlib.suppress(ImportError):
         import numpy.random  # noqa: F401  (loaded lazily by numpy, needed by every fork)
     repr(torch.ones(2, 2))  # the printing code is loaded lazily
+    if setup.preload:
+        import torch._dynamo  # noqa: F401
     found = devices.survey()
     make_cheap_to_fork()
     return Ready(torch.__version__, platform.python_version(), found)

@@ -102,7 +102,7 @@ def test_messages_and_annotations_are_left_alone():
 
 
 def test_a_statement_is_shown_on_one_line_without_its_comments():
-    source = "def f(x):\n    # before\n    return g(  # first\n        x,\n        dim=1,\n    )  # end\n"
+    source = "def f(x):\n    # before\n    return g(  # a\n        x,\n        dim=1,\n    )  # b\n"
     shown = [m for m in mutants_of(source) if m.kind == "dropped keyword"]
     assert [(m.line, m.before, m.after) for m in shown] == [
         (3, "return g(x, dim=1,)", "return g(x)")

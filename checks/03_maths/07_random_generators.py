@@ -1,0 +1,370 @@
+"""Judges lessons/03_maths/07_random_generators.md."""
+
+import random
+
+import numpy as np
+import torch
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_dtype,
+    expect_equal,
+    expect_shape,
+    expect_true,
+    fail,
+    mutant,
+)
+
+
+def parts(answer, n, frac, seed):
+    """What split returns: two 1-D int64 tensors on the CPU."""
+    got = answer.split(n, frac, seed)
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        fail("split returns two tensors")
+    for name, part in zip(("the first part", "the second part"), got, strict=True):
+        expect_dtype(part, torch.int64, name=name, hint="Indices are int64.")
+        expect_true(part.ndim == 1, f"{name} has {part.ndim} dimensions, 1 is wanted")
+        on_cpu(name, part)
+    return got
+
+
+def on_cpu(name, tensor):
+    expect_true(
+        tensor.device.type == "cpu",
+        f"{name} is on {tensor.device}",
+        hint="Drawn on the CPU, the numbers are the same on every machine.",
+    )
+
+
+def order_of(answer, n, seed, epoch):
+    """What epoch_order returns: an order of 0 to n - 1."""
+    got = answer.epoch_order(n, seed, epoch)
+    expect_shape(got, (n,), name="the order")
+    expect_dtype(got, torch.int64, name="the order")
+    on_cpu("the order", got)
+    expect_equal(
+        got.sort().values,
+        torch.arange(n),
+        name="the order, sorted,",
+        hint="An epoch visits every sample once.",
+    )
+    return got
+
+
+def states(device):
+    """Where every stream stands that a program may have drawn from."""
+    kept = {
+        "torch's default generator": torch.get_rng_state().tolist(),
+        "Python's random": random.getstate(),
+        "NumPy's global generator": tuple(map(str, np.random.get_state())),
+    }
+    if device.type == "cuda":
+        kept["the GPU's default generator"] = torch.cuda.get_rng_state(device).tolist()
+    return kept
+
+
+def leaves_alone(call, device):
+    """`call` moves no stream of the caller's."""
+    before = states(device)
+    call()
+    for name, state in states(device).items():
+        expect_true(
+            state == before[name],
+            f"{name} is not where it was before the call",
+            hint="`manual_seed` sends the default generator back to a start, for everybody. "
+            "Draw from a torch.Generator of your own.",
+        )
+
+
+def seed_of(rng):
+    return rng.randrange(2**32)
+
+
+@check("split: every number is in exactly one part")
+def partition(answer, rng, device):
+    n = rng.randrange(30, 80)
+    first, second = parts(answer, n, rng.uniform(0.3, 0.7), seed_of(rng))
+    expect_equal(
+        torch.cat([first, second]).sort().values,
+        torch.arange(n),
+        name="both parts together, sorted,",
+        hint="Two orders that were drawn one after the other know nothing of each other. Draw "
+        "one, and cut it.",
+    )
+
+
+@check("split: the first part has int(n * frac) numbers")
+def sizes(answer, rng, device):
+    n = rng.randrange(20, 60)
+    for size, frac in (
+        (7, 0.5),
+        (100, 0.29),
+        (n, rng.random()),
+        (n, 0.0),
+        (n, 1.0),
+        (1, 0.9),
+        (0, 0.5),
+    ):
+        first, second = parts(answer, size, frac, seed_of(rng))
+        expect_equal(
+            [len(first), len(second)],
+            [int(size * frac), size - int(size * frac)],
+            name=f"the sizes of the parts for n = {size}, frac = {frac:.3g}",
+            hint="int() rounds down, and what is not in the first part is in the second.",
+        )
+
+
+@check("split: the parts are mixed")
+def mixed(answer, rng, device):
+    n = 200
+    first, _ = parts(answer, n, 0.5, seed_of(rng))
+    inside = torch.zeros(n, dtype=torch.bool)
+    inside[first] = True
+    changes = (inside != inside.roll(1)).sum().item()
+    expect_true(
+        changes > n // 4,
+        f"from 0 to {n - 1}, the numbers change sides only {changes} times",
+        hint="Data files are often sorted. A cut through the numbers as they stand holds out "
+        "what is alike.",
+    )
+
+
+@check("split: the seed decides, and nothing else")
+def repeatable(answer, rng, device):
+    seed, n = seed_of(rng), rng.randrange(40, 80)
+    first, _ = parts(answer, n, 0.5, seed)
+    torch.rand(rng.randrange(1, 9))
+    random.random()
+    np.random.rand()
+    again, _ = parts(answer, n, 0.5, seed)
+    expect_equal(
+        again,
+        first,
+        name="the first part, asked for again,",
+        hint="The same arguments must give the same parts, whatever was drawn in between.",
+    )
+    for other in ((seed + 1) % 2**32, seed // 2 + 1):
+        part, _ = parts(answer, n, 0.5, other)
+        expect_true(
+            not torch.equal(part.sort().values, first.sort().values),
+            f"the seeds {seed} and {other} give the same parts",
+            hint="A Generator without manual_seed begins at a constant. The seed must reach it.",
+        )
+
+
+@check("split: the caller's streams stay where they were")
+def split_alone(answer, rng, device):
+    leaves_alone(lambda: answer.split(rng.randrange(9, 50), 0.5, seed_of(rng)), device)
+
+
+@check("epoch_order: every sample is visited once")
+def permutation(answer, rng, device):
+    for n in (rng.randrange(20, 60), 1, 0):
+        order_of(answer, n, seed_of(rng), rng.randrange(5))
+
+
+@check("epoch_order: an epoch does not depend on the ones before")
+def resumable(answer, rng, device):
+    n, seed = rng.randrange(30, 60), seed_of(rng)
+    orders = [order_of(answer, n, seed, epoch) for epoch in range(4)]
+    torch.rand(rng.randrange(1, 9))
+    for epoch in (3, 0, 2):
+        expect_equal(
+            order_of(answer, n, seed, epoch),
+            orders[epoch],
+            name=f"the order of epoch {epoch}, asked for again,",
+            hint="After a restart nobody has drawn the earlier epochs. Begin at the seed each "
+            "time.",
+        )
+
+
+@check("epoch_order: each epoch has an order of its own")
+def epochs_differ(answer, rng, device):
+    n = rng.randrange(30, 60)
+    for seed in (seed_of(rng), 0):
+        seen = {tuple(order_of(answer, n, seed, epoch).tolist()) for epoch in range(6)}
+        expect_true(
+            len(seen) == 6,
+            f"with the seed {seed}, 6 epochs have only {len(seen)} different orders",
+            hint="The epoch must have a say, too, also where the seed is 0.",
+        )
+
+
+@check("epoch_order: no epoch of another seed is the same")
+def seeds_apart(answer, rng, device):
+    n, seed = rng.randrange(30, 60), rng.choice((0, rng.randrange(1000)))
+    pairs = [(seed + i, epoch) for i in range(5) for epoch in range(5)]
+    pairs += [(1, 11), (11, 1), (6, 12), (12, 6)]
+    seen = {}
+    for pair in dict.fromkeys(pairs):
+        order = tuple(order_of(answer, n, *pair).tolist())
+        expect_true(
+            order not in seen,
+            f"seed {pair[0]}, epoch {pair[1]} has the order of "
+            f"seed {seen.get(order, pair)[0]}, epoch {seen.get(order, pair)[1]}",
+            hint="From the sum of two numbers, or their product, nobody can tell which two they "
+            "were.",
+        )
+        seen[order] = pair
+
+
+@check("epoch_order: the caller's streams stay where they were")
+def order_alone(answer, rng, device):
+    leaves_alone(lambda: answer.epoch_order(rng.randrange(9, 50), seed_of(rng), 2), device)
+
+
+def cut(order, frac):
+    k = int(len(order) * frac)
+    return order[:k], order[k:]
+
+
+@mutant("seeds the default generator", caught_by=split_alone)
+def split(n, frac, seed):
+    torch.manual_seed(seed)
+    return cut(torch.randperm(n), frac)
+
+
+@mutant("draws two orders", caught_by=partition)
+def split(n, frac, seed):
+    g = torch.Generator().manual_seed(seed)
+    k = int(n * frac)
+    return torch.randperm(n, generator=g)[:k], torch.randperm(n, generator=g)[k:]
+
+
+@mutant("draws numbers that may repeat", caught_by=partition)
+def split(n, frac, seed):
+    g = torch.Generator().manual_seed(seed)
+    return cut(torch.randint(max(n, 1), (n,), generator=g), frac)
+
+
+@mutant("does not seed its generator", caught_by=repeatable)
+def split(n, frac, seed):
+    return cut(torch.randperm(n, generator=torch.Generator()), frac)
+
+
+@mutant("seeds its generator and does not pass it on", caught_by=repeatable)
+def split(n, frac, seed):
+    torch.Generator().manual_seed(seed)
+    return cut(torch.randperm(n), frac)
+
+
+@mutant("rounds to the nearest", caught_by=sizes)
+def split(n, frac, seed):
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    k = round(n * frac)
+    return order[:k], order[k:]
+
+
+@mutant("counts the second part from behind", caught_by=sizes)
+def split(n, frac, seed):
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    k = int(n * frac)
+    return order[:k], order[-(n - k) :]
+
+
+@mutant("cuts at a random place", caught_by=mixed)
+def split(n, frac, seed):
+    g = torch.Generator().manual_seed(seed)
+    start = int(torch.randint(max(n, 1), (), generator=g))
+    return cut(torch.arange(n).roll(start), frac)
+
+
+@mutant("does not shuffle", caught_by=mixed)
+def split(n, frac, seed):
+    return cut(torch.arange(n), frac)
+
+
+@mutant("uses NumPy's global generator", caught_by=split_alone)
+def split(n, frac, seed):
+    np.random.seed(seed)
+    return cut(torch.from_numpy(np.random.permutation(n)).long(), frac)
+
+
+@mutant("adds seed and epoch", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))
+
+
+@mutant("multiplies seed and epoch", caught_by=epochs_differ)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed * epoch))
+
+
+@mutant("writes seed and epoch side by side", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    g = torch.Generator().manual_seed(int(f"{seed}{epoch}"))
+    return torch.randperm(n, generator=g)
+
+
+@mutant("ignores the epoch", caught_by=epochs_differ)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+
+
+@mutant("ignores the seed", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(epoch))
+
+
+@mutant("goes on where the last call stopped", caught_by=resumable)
+def epoch_order(n, seed, epoch, streams={}):  # noqa: B006
+    g = streams.setdefault(seed, torch.Generator().manual_seed(seed))
+    return torch.randperm(n, generator=g)
+
+
+@mutant("seeds the default generator again", caught_by=order_alone)
+def epoch_order(n, seed, epoch):
+    torch.manual_seed(seed)
+    for _ in range(epoch + 1):
+        order = torch.randperm(n)
+    return order
+
+
+@mutant("shuffles with Python's global generator", caught_by=order_alone)
+def epoch_order(n, seed, epoch):
+    random.seed(f"{seed}, {epoch}")
+    order = list(range(n))
+    random.shuffle(order)
+    return torch.tensor(order, dtype=torch.int64)
+
+
+@mutant("picks with replacement", caught_by=permutation)
+def epoch_order(n, seed, epoch):
+    g = torch.Generator().manual_seed(seed)
+    for _ in range(epoch + 1):
+        order = torch.randint(max(n, 1), (n,), generator=g)
+    return order
+
+
+@accepted("sorts random keys")
+def split(n, frac, seed):
+    keys = torch.rand(n, generator=torch.Generator().manual_seed(seed))
+    order = keys.argsort()
+    k = int(n * frac)
+    return order[:k].sort().values, order[k:].sort().values
+
+
+@accepted("shuffles with a random.Random")
+def split(n, frac, seed):
+    order = list(range(n))
+    random.Random(seed).shuffle(order)
+    return cut(torch.tensor(order, dtype=torch.int64), frac)
+
+
+@accepted("draws a seed for each epoch")
+def epoch_order(n, seed, epoch):
+    g = torch.Generator().manual_seed(seed)
+    seeds = torch.randint(2**62, (epoch + 1,), generator=g)
+    return torch.randperm(n, generator=g.manual_seed(seeds[-1].item()))
+
+
+@accepted("hashes the pair")
+def epoch_order(n, seed, epoch):
+    g = torch.Generator().manual_seed(hash((seed, epoch)) % 2**63)
+    return torch.randperm(n, generator=g)
+
+
+@accepted("asks NumPy for a stream of the pair")
+def epoch_order(n, seed, epoch):
+    return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n)).long()
