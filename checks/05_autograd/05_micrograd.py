@@ -162,7 +162,8 @@ def anything(answer, rng, device):
             nodes = list(leaves)
             for kind, one, other in plan:
                 x, y = nodes[int(one * len(nodes))], nodes[int(other * len(nodes))]
-                nodes.append({"+": x + y, "*": x * y, "t": (x + y).tanh()}[kind])
+                leaf = leaves[int(other * len(leaves))]  # so that no value grows very large
+                nodes.append({"+": x + leaf, "*": x * leaf, "t": (x + y).tanh()}[kind])
             return sum(nodes[-4:]).tanh() + nodes[0]
 
         compare(answer, f, "an expression of 19 operations", points(rng, 3), ORDER)

@@ -159,7 +159,7 @@ def thrifty(answer, rng, device):
         made.count <= 2,
         f"{made.count} tensors of x's size were made",
         hint="clone() is a tensor of x's size too, and so is each operation without an "
-        "underscore. One node leaves its result to you: which saves nothing?",
+        "underscore. Which of your own tensors did no node save? That one may be overwritten.",
     )
 
 

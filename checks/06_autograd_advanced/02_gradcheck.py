@@ -19,7 +19,7 @@ FRESH = "x belongs to the caller. Move a float64 copy, or add a step to it."
 
 
 def normal(device, *shape, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype).to(device)
+    return torch.randn(shape, dtype=dtype).to(device)
 
 
 def ask(answer, fn, x, hint):

@@ -6,11 +6,9 @@ import hmac
 import json
 import os
 import secrets
-import selectors
 import socket
 import threading
 import time
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,7 +25,7 @@ from tensortutor.protocol.events import (
     Verdict,
     event_from_json,
 )
-from tensortutor.protocol.framing import Decoder, ProtocolError, encode
+from tensortutor.protocol.framing import ProtocolError, encode
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import (
     Allow,
@@ -42,12 +40,11 @@ from tensortutor.protocol.setup import (
 from tensortutor.protocol.wire import to_wire
 from tensortutor.runner.errors import RunnerError
 from tensortutor.runner.sentences import after_ended, after_exited, after_time
+from tensortutor.runner.watch import Watch
 from tensortutor.runner.zygote import Spare
 
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
-CHUNK = 1 << 16
-MOST_CHUNKS = 64
 FROM_PROGRAM = (Started, Output, Raised, CheckStarted, Verdict, Probed)
 """What a program's process may say. Everything else is the host's to say."""
 FORGED = "Something other than the checks reported a result; it does not count."
@@ -179,12 +176,12 @@ class Run:
     def _ms(self) -> float:
         return (time.monotonic() - self._begun) * 1000
 
-    def _timeout(self, watch: "Watch") -> float:
+    def _timeout(self, watch: Watch) -> float:
         now = time.monotonic()
         ends = [self._begun + self._job.limits.wall_s, watch.patience]
         return max(0.0, min(ends) - now)
 
-    def _deadline(self, spare: Spare, watch: "Watch") -> Finished | None:
+    def _deadline(self, spare: Spare, watch: Watch) -> Finished | None:
         """Ask to stop, then kill, when it is time."""
         now = time.monotonic()
         if self._stop_asked.is_set() and watch.patience == float("inf"):
@@ -198,7 +195,7 @@ class Run:
 
     # --- what comes in ---
 
-    def _understand(self, source: str, data: bytes, watch: "Watch") -> Iterator[Event]:
+    def _understand(self, source: str, data: bytes, watch: Watch) -> Iterator[Event]:
         if source in ("stdout", "stderr"):
             text = watch.decode(source, data)
             yield from self._output(Output(source, text))
@@ -296,96 +293,6 @@ class Run:
                 n for n in names if n not in self._verdicts or (n in passed and not sound)
             ),
         )
-
-
-class Watch:
-    """The four lines to a run's processes, and the line by which `stop` wakes the reader."""
-
-    def __init__(self, spare: Spare, wake: int) -> None:
-        self.patience = float("inf")
-        self._wake = wake
-        self._selector = selectors.DefaultSelector()
-        self._lines: dict[str, int] = {
-            # In this order, and each to its end: what is in the channel was written before what
-            # waits in a pipe (see worker/capture.py).
-            "channel": spare.channel.fileno(),
-            "stdout": spare.out,
-            "stderr": spare.err,
-            "status": spare.status.fileno(),
-        }
-        self._decoders = {"channel": Decoder(), "status": Decoder()}
-        self._texts = {
-            name: getincrementaldecoder("utf-8")("surrogateescape") for name in ("stdout", "stderr")
-        }
-        for name, descriptor in self._lines.items():
-            os.set_blocking(descriptor, False)
-            self._selector.register(descriptor, selectors.EVENT_READ, name)
-        self._selector.register(wake, selectors.EVENT_READ, "wake")
-
-    def read(self, timeout: float) -> Iterator[tuple[str, bytes]]:
-        """What is there now, or after waiting at most so many seconds."""
-        ready = {key.data for key, _ in self._selector.select(timeout)}
-        if "wake" in ready:
-            os.read(self._wake, 64)
-        if ready & {"stdout", "stderr"}:
-            ready.add("channel")
-        for name in tuple(self._lines):
-            if name in ready:
-                yield from self._receive_all(name)
-
-    def drain(self) -> Iterator[tuple[str, bytes]]:
-        """What is still in the channel and in the pipes, without waiting."""
-        for name in ("channel", "stdout", "stderr"):
-            yield from self._receive_all(name)
-
-    def _receive_all(self, name: str) -> Iterator[tuple[str, bytes]]:
-        """To the end of what is there; bounded, for a program may write faster than we read."""
-        for _ in range(MOST_CHUNKS):
-            data = self._receive(name) if name in self._lines else b""
-            if not data:
-                break
-            yield name, data
-
-    def _receive(self, name: str) -> bytes:
-        """Some bytes; b"" when there are none or the line has ended (it is then forgotten)."""
-        try:
-            data = os.read(self._lines[name], CHUNK)
-        except BlockingIOError:
-            return b""
-        except OSError:
-            data = b""
-        if not data:
-            self.forget(name)
-        return data
-
-    def listens_to(self, name: str) -> bool:
-        """The line has not ended."""
-        return name in self._lines
-
-    def forget(self, name: str) -> None:
-        """Do not listen to a line any more."""
-        descriptor = self._lines.pop(name, None)
-        if descriptor is not None:
-            self._selector.unregister(descriptor)
-
-    def messages(self, source: str, data: bytes) -> list[dict[str, Any]]:
-        """The messages that these bytes complete. Raises ProtocolError."""
-        return self._decoders[source].feed(data)
-
-    def decode(self, source: str, data: bytes) -> str:
-        """Text of a pipe, cut anywhere."""
-        return self._texts[source].decode(data)
-
-    def rest(self) -> Iterator[Output]:
-        """What is left of characters that were cut short at the very end."""
-        for name, decoder in self._texts.items():
-            text = decoder.decode(b"", final=True)
-            if text:
-                yield Output(name, text)
-
-    def close(self) -> None:
-        """Let go of the selector; the descriptors are the spare's."""
-        self._selector.close()
 
 
 def joined(events: Iterator[Event]) -> Iterator[Event]:

@@ -12,10 +12,11 @@ from tensortutor.course.model import Lesson, Prose, Quiz
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.S)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+SHAPE = re.compile(r"\((?:-?\w+, ?)+(?:-?\w+)?\)")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
-SHORT = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|approx|resp|incl|ca|Fig|No|Dr|St)\.", re.I)
+SHORT = re.compile(r"\b(e\.g|i\.e|vs|cf|approx|resp|incl|ca|Fig)\.", re.I)
 END = re.compile(r"(?<=[.?!])[\"')\]]*\s+|(?<=[.?!][\"')\]])\s+")
-LOUD = re.compile(r"\w[\"')\]]*!(?!=)")
+LOUD = re.compile(r"[^\W\d]{2}[\"')\]]*!(?!=)")  # n! and 9! are factorials
 NAME = re.compile(r"[A-Za-z_]\w*")
 
 TORCH = (
@@ -23,6 +24,7 @@ TORCH = (
     torch.special, torch.autograd, torch.optim, torch.utils.data, torch.func, torch.amp,
 )  # fmt: skip
 TORCH_NAMES = {name for place in TORCH for name in dir(place) if not name.startswith("_")}
+PYTHONS = (ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.JoinedStr)
 
 
 def paragraphs(markdown: str, first: int = 1) -> Iterator[tuple[int, str]]:
@@ -42,8 +44,8 @@ def paragraphs(markdown: str, first: int = 1) -> Iterator[tuple[int, str]]:
 
 
 def plain(text: str) -> str:
-    """A paragraph without Markdown's signs; a piece of code is one word."""
-    return LINK.sub(r"\1", SPAN.sub("Code", text)).replace("*", "")
+    """A paragraph without Markdown's signs; a piece of code is one word, and so is a shape."""
+    return SHAPE.sub("Code", LINK.sub(r"\1", SPAN.sub("Code", text))).replace("*", "")
 
 
 def sentences(text: str) -> list[str]:
@@ -110,8 +112,14 @@ def introduced(lesson: Lesson) -> set[str]:
 def given_away(lesson: Lesson) -> set[str]:
     """The names that a lesson leaves behind when it is over: those of hints and solution too."""
     later = [code_in(hint) for step in lesson.steps for hint in step.hints]
-    later.append(lesson.task.solution or "")
+    later.append(solution_of(lesson)[1])
     return introduced(lesson) | names_in(later)
+
+
+def solution_of(lesson: Lesson) -> tuple[int, str]:
+    """(line, text) of a lesson's solution, "" if it has none yet."""
+    found = ((s.solution_line, s.solution) for s in lesson.steps if s.solution is not None)
+    return next(found, (0, ""))
 
 
 def names_in(parts: list[str]) -> set[str]:
@@ -134,20 +142,37 @@ def code_in(markdown: str) -> str:
 def used(solution: str) -> dict[str, int]:
     """torch's names in a solution, each with its first line."""
     tree = ast.parse(solution)
-    strangers, found = {"self", "cls", "super"}, dict[str, int]()
+    strangers, found = {"self", "cls", "super", *containers(tree)}, dict[str, int]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            strangers |= {
-                (a.asname or a.name) for a in node.names if a.name.split(".")[0] != "torch"
-            }
+            others = (alias for alias in node.names if alias.name.split(".")[0] != "torch")
+            strangers |= {alias.asname or alias.name for alias in others}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "torch":
             found |= {alias.name: node.lineno for alias in node.names}
-    own = {
-        node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-    }
+    own = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in TORCH_NAMES - own:
             of = node.value.id if isinstance(node.value, ast.Name) else ""
             if of not in strangers:
                 found.setdefault(node.attr, node.lineno)
     return found
+
+
+def containers(tree: ast.Module) -> set[str]:
+    """The names that are given a list, set, dict or string: their methods are Python's."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                pairs = [(target, node.value)]
+                if several:
+                    pairs = zip(target.elts, node.value.elts, strict=False)
+                found |= {ast.unparse(t) for t, value in pairs if makes_container(value)}
+    return found
+
+
+def makes_container(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+        return value.func.id in ("set", "list", "dict", "str", "sorted", "tuple")
+    return isinstance(value, PYTHONS) or isinstance(getattr(value, "value", None), str)

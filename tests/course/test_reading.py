@@ -10,11 +10,14 @@ import pytest
 
 from tensortutor.course.catalog import find_course, read_course
 from tests.course.reading import (
+    LOUD,
     given_away,
     introduced,
     loud,
     paragraphs,
+    plain,
     sentences,
+    solution_of,
     too_long,
     used,
     words,
@@ -46,16 +49,17 @@ def test_sentences_end_where_a_reader_would_end_them():
         "i.e. no copy. Is 2.5 even? *No.* torch rounds to 2."
     )
     assert sentences(text) == [
-        "Some dtypes, eg Code, are small (2 bytes).",
-        "Code is a view, ie no copy.",
+        "Some dtypes, e.g Code, are small (2 bytes).",
+        "Code is a view, i.e no copy.",
         "Is 2.5 even?",
         "No.",
         "torch rounds to 2.",
     ]
 
 
-def test_a_piece_of_code_is_one_word():
-    assert [words(s) for s in sentences("Write `x[a:b, c:d] = f(y, z)`, not [a link](u v).")] == [5]
+def test_a_piece_of_code_is_one_word_and_so_is_a_shape():
+    text = "Write `x[a:b, c:d] = f(y, z)` of shape (N, 2, -1), not [a link](u v)."
+    assert [words(sentence) for sentence in sentences(text)] == [8]
 
 
 def test_code_tables_and_headings_are_no_sentences():
@@ -71,15 +75,29 @@ def test_long_sentences_and_exclamations_are_found():
     course, _ = read_course(TINY)
     lesson = course.lessons[0]
     assert list(too_long(lesson, 30)) == list(loud(lesson)) == []
-    assert [found.partition(":")[0] for found in too_long(lesson, 12)]
+    assert [found.partition(":")[0] for found in too_long(lesson, 15)] == ["12"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_loud"),
+    [
+        ("Run it!", True),
+        ("*Never!*", True),
+        ("n! and 1000! grow", False),
+        ("Not `x!`, a != b", False),
+    ],
+)
+def test_an_exclamation_follows_a_word(text, is_loud):
+    assert bool(LOUD.search(plain(text))) is is_loud
 
 
 def test_names_are_those_of_torch_alone():
     solution = (
         "import math\nimport torch\nfrom torch.nn.functional import softmax\n"
-        "def f(self, x):\n    self.weight = x.sum(-1)\n    return torch.exp(x) + math.sqrt(self.bias)\n"
+        "def f(self, x):\n    kept, n = set(), 0\n    kept.add(math.sqrt(self.bias))\n"
+        "    self.weight = x.sum(-1)\n    return torch.exp(x)\n"
     )
-    assert used(solution) == {"softmax": 3, "sum": 5, "exp": 6}
+    assert used(solution) == {"softmax": 3, "sum": 7, "exp": 8}
 
 
 def test_a_name_is_introduced_by_code_and_not_by_a_word():
@@ -113,8 +131,8 @@ def test_the_voice_is_calm(lesson):
 def test_a_solution_uses_no_name_that_nobody_introduced(lesson):
     earlier = COURSE.lessons[: COURSE.lessons.index(lesson)]
     known = introduced(lesson).union(*map(given_away, earlier))
-    first = lesson.task.solution_line
-    strangers = {n: line for n, line in used(lesson.task.solution or "").items() if n not in known}
+    first, solution = solution_of(lesson)
+    strangers = {name: line for name, line in used(solution).items() if name not in known}
     assert [f"{first + line}: {name}" for name, line in strangers.items()] == []
 
 

@@ -1,4 +1,4 @@
-# tries = "To replace what decides from callbacks: of the garbage collector, of audits, of finalizers."
+# tries = "To replace what decides from callbacks: of the garbage collector, of finalizers."
 # judged = true
 import gc
 import sys
@@ -19,7 +19,6 @@ def poison(*args):
 
 gc.callbacks.append(poison)
 gc.set_threshold(1, 1, 1)
-sys.addaudithook(poison)
 
 
 class Thing:

@@ -1,4 +1,5 @@
 # tries = "To replace torch's kernels through its own registry of operators."
+# known = {all = "torch keeps replaced kernels until the process ends"}
 # judged = true
 import torch
 import warnings

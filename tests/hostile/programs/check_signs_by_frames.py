@@ -1,5 +1,4 @@
 # tries = "To find what signs verdicts in the frames that called it, and to sign some."
-# known = {all = "it runs in the process of the checks and reads their frames and objects"}
 # outcome = ["done", "exited", "raised"]
 # judged = true
 import json

@@ -1,5 +1,4 @@
 # tries = "To find the key itself: in frames, in closures, in memory."
-# known = {all = "it runs in the process of the checks and reads their frames and objects"}
 # outcome = ["done", "exited", "raised"]
 # judged = true
 import gc

@@ -1,6 +1,6 @@
 # tries = "To take more memory than allowed, shared out among children."
 # outcome = ["memory"]
-# sentence = ["a run may use 1 GiB"]
+# sentence = ["its processes together took more than 1 GiB"]
 # limits = {memory_bytes = 1_073_741_824, wall_s = 5}
 import os
 import time

@@ -27,7 +27,6 @@ actions = {
     "processor limit": lambda: raise_limit(resource.RLIMIT_CPU),
     "priority": lambda: os.nice(-5),
     "real time": lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)),
-    "out of memory": lambda: open("/proc/self/oom_score_adj", "w").write("-500"),
     "device": lambda: os.mknod("device", 0o600 | 0x2000, os.makedev(1, 1)),
     "memory of the machine": lambda: open("/dev/mem", "rb"),
     "messages": lambda: open("/dev/kmsg", "w"),

@@ -1,0 +1,381 @@
+"""Judges lessons/04_devices/01_device_discipline.md."""
+
+from collections import namedtuple
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_map
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_equal,
+    expect_true,
+    expect_unchanged,
+    mutant,
+)
+
+META = torch.device("meta")
+Pair = namedtuple("Pair", "image label")
+
+
+def expect_on(got, device, name, hint):
+    """`got` is a tensor on the device."""
+    expect_true(isinstance(got, torch.Tensor), f"{name} is no tensor", hint=hint)
+    wanted = torch.empty(0, device=device).device
+    expect_true(got.device == wanted, f"{name} is on {got.device}, not on {wanted}", hint=hint)
+
+
+@check("the tensors of a dict arrive on the device")
+def arrives(answer, rng, device):
+    n = rng.randrange(1, 6)
+    start = {"x": torch.randn(n, 3), "y": torch.arange(n)}
+    got = answer.to_device(start, META)
+    expect_true(isinstance(got, dict), f"a dict came back as {type(got).__name__}")
+    for key in start:
+        expect_on(
+            got[key],
+            META,
+            f"the tensor under {key!r}",
+            hint="`t.to(device)` leaves t where it is and returns another tensor. "
+            "Is the result kept?",
+        )
+
+
+@check("values, shapes and dtypes stay")
+def values(answer, rng, device):
+    n = rng.randrange(2, 6)
+    start = {
+        "float": torch.randn(n, 3),
+        "turned": torch.randn(n, 3).T,
+        "int": torch.arange(n),
+        "bool": torch.arange(n) > 1,
+        "half": torch.randn(n).to(torch.bfloat16),
+        "0-d": torch.tensor(rng.random()),
+        "empty": torch.zeros(0, n),
+    }
+    got = answer.to_device(start, device)
+    wanted = {key: t.to(device) for key, t in start.items()}
+    expect_equal(got, wanted, name="the batch", hint="Only the device changes.")
+
+
+@check("a bare tensor is a batch too")
+def bare(answer, rng, device):
+    got = answer.to_device(torch.randn(rng.randrange(1, 5)), "meta")
+    expect_on(
+        got,
+        META,
+        "the tensor",
+        hint="The smallest nest is one tensor. And `device` may be a text as well as a "
+        "torch.device, as it may for `to`.",
+    )
+
+
+@check("tensors deep inside a nest arrive")
+def deep(answer, rng, device):
+    def t():
+        return torch.randn(rng.randrange(1, 4))
+
+    start = [{"a": [t(), {7: t()}]}, [[t()]], t()]
+    got = answer.to_device(start, META)
+    hint = "A value may be a container itself, to any depth. Who can move a nest?"
+    places = {
+        "[0]['a'][0]": lambda g: g[0]["a"][0],
+        "[0]['a'][1][7]": lambda g: g[0]["a"][1][7],
+        "[1][0][0]": lambda g: g[1][0][0],
+        "[2]": lambda g: g[2],
+    }
+    for place, take in places.items():
+        expect_on(take(got), META, f"the tensor at {place}", hint)
+
+
+@check("lists stay lists, tuples stay tuples")
+def kinds(answer, rng, device):
+    n = rng.randrange(1, 4)
+    for start in ([torch.zeros(n)], (torch.zeros(n), torch.ones(2)), (torch.zeros(n),), [], (), {}):
+        got = answer.to_device(start, device)
+        kind = type(start).__name__
+        expect_true(
+            type(got) is type(start) and len(got) == len(start),
+            f"a {kind} of {len(start)} came back as a {type(got).__name__}",
+            hint="The caller unpacks what comes back. Make each container of the type that it had.",
+        )
+
+
+@check("a named tuple keeps its names")
+def named(answer, rng, device):
+    start = [Pair(torch.randn(rng.randrange(1, 4)), {"id": torch.arange(2)})]
+    got = answer.to_device(start, META)[0]
+    expect_true(
+        isinstance(got, Pair) and len(got) == 2,
+        f"a named tuple came back as {type(got).__name__} of {len(got)}",
+        hint="It is an instance of tuple, but its class takes the items one by one: "
+        "Pair(*items). It is known by its `_fields`.",
+    )
+    expect_on(got.image, META, "`image`", hint="The items of a named tuple are batches too.")
+    expect_true(isinstance(got.label, dict), "`label` is no dict any more")
+    expect_on(got.label["id"], META, "`label['id']`", hint="The items may be nests.")
+
+
+@check("what is no tensor is handed on")
+def others(answer, rng, device):
+    thing = object()
+    start = {
+        "name": "cat",
+        "n": rng.randrange(9),
+        "none": None,
+        "thing": thing,
+        "text": ("a", b"b"),
+    }
+    got = answer.to_device(start, META)
+    expect_equal(
+        got,
+        start,
+        name="the batch without tensors",
+        hint="Texts, numbers and None have no device. A text is no list of letters here.",
+    )
+    expect_true(got["thing"] is thing, "an object was copied", hint="Hand it on as it is.")
+
+
+@check("the caller's containers stay as they were")
+def untouched(answer, rng, device):
+    x, y, z = torch.randn(2), torch.randn(3), torch.randn(rng.randrange(1, 4))
+    inner, outer = [y], {"x": x, "z": (z,)}
+    outer["list"] = inner
+    got = answer.to_device(outer, META)
+    same = outer["x"] is x and inner[0] is y and outer["z"][0] is z and outer["list"] is inner
+    hint = "Writing into the caller's dict or list moves the caller's batch. Build new ones."
+    expect_true(same and len(outer) == 3, "the batch that was passed in has changed", hint=hint)
+    expect_true(
+        got is not outer and got["list"] is not inner,
+        "a container of the caller came back",
+        hint="If caller and result share a list, each sees what the other changes. " + hint,
+    )
+
+
+@check("a tensor that is there already is not copied")
+def no_copy(answer, rng, device):
+    x = torch.randn(rng.randrange(1, 5), 3, device=device)
+    start = {"x": x, "rows": [x[:1], x.T]}
+    got = answer.to_device(start, device)
+    same = got["x"] is x and all(a is b for a, b in zip(got["rows"], start["rows"], strict=True))
+    expect_true(
+        same,
+        "a tensor on the right device was made anew",
+        hint="`to` returns the tensor itself if there is nothing to do. Nothing else is needed.",
+    )
+
+
+@check("Normalize gives each channel mean 0 and std 1")
+def normalises(answer, rng, device):
+    for b, c in ((rng.randrange(2, 6), rng.randrange(2, 5)), (1, 3), (4, 1), (0, 2)):
+        mean, std = torch.randn(c, device=device), torch.rand(c, device=device) + 0.5
+        x = torch.randn(b, c, device=device)
+        with expect_unchanged(x, mean, std):
+            got = answer.Normalize(mean, std)(x)
+        expect_close(got, (x - mean) / std, hint="Subtract the mean, then divide by std.")
+
+
+@check("mean and std move with the module")
+def moves(answer, rng, device):
+    c = rng.randrange(1, 5)
+    norm = answer.Normalize(torch.randn(c), torch.rand(c) + 0.5)
+    moved = norm.to("meta")
+    for name in ("mean", "std"):
+        expect_on(
+            getattr(moved, name),
+            META,
+            f"`{name}` after .to('meta')",
+            hint="`to` moves what is registered. A tensor in a plain attribute is not.",
+        )
+    expect_on(moved(torch.randn(3, c, device="meta")), META, "the output", hint="")
+
+
+@check("they follow a change of dtype")
+def dtype(answer, rng, device):
+    mean, std = torch.randn(3, device=device), torch.rand(3, device=device) + 0.5
+    norm = answer.Normalize(mean, std).to(torch.float64)
+    x = torch.randn(2, 3, device=device, dtype=torch.float64)
+    expect_close(
+        norm(x),
+        (x - mean.double()) / std.double(),
+        hint="A module converts what it has registered, as it moves it.",
+    )
+
+
+@check("nothing in it is trained")
+def not_trained(answer, rng, device):
+    norm = answer.Normalize(torch.zeros(3, device=device), torch.ones(3, device=device))
+    found = [name for name, _ in norm.named_parameters()]
+    expect_true(
+        not found,
+        f"an optimizer would train {' and '.join(found)}",
+        hint="Parameters move, and are trained. Buffers move, and are not.",
+    )
+
+
+@mutant("drops the result of to", caught_by=arrives)
+def to_device(batch, device):
+    for value in batch.values():
+        if isinstance(value, torch.Tensor):
+            value.to(device)
+    return batch
+
+
+@mutant("moves the first level only", caught_by=deep)
+def to_device(batch, device):
+    if isinstance(batch, dict):
+        return {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(v.to(device) if isinstance(v, torch.Tensor) else v for v in batch)
+    return batch.to(device)
+
+
+@mutant("turns tuples into lists", caught_by=kinds)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, dict):
+            return {key: go(value) for key, value in batch.items()}
+        if isinstance(batch, (list, tuple)):
+            return [go(item) for item in batch]
+        return batch.to(device) if isinstance(batch, torch.Tensor) else batch
+
+    return go(batch)
+
+
+@mutant("turns named tuples into tuples", caught_by=named)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, dict):
+            return {key: go(value) for key, value in batch.items()}
+        if isinstance(batch, list):
+            return [go(item) for item in batch]
+        if isinstance(batch, tuple):
+            return tuple(go(item) for item in batch)
+        return batch.to(device) if isinstance(batch, torch.Tensor) else batch
+
+    return go(batch)
+
+
+@mutant("hands a named tuple its items as one list", caught_by=named)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, dict):
+            return {key: go(value) for key, value in batch.items()}
+        if isinstance(batch, (list, tuple)):
+            return type(batch)([go(item) for item in batch])
+        return batch.to(device) if isinstance(batch, torch.Tensor) else batch
+
+    return go(batch)
+
+
+@mutant("writes into the caller's containers", caught_by=untouched)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, dict):
+            batch.update({key: go(value) for key, value in batch.items()})
+        elif isinstance(batch, list):
+            batch[:] = [go(item) for item in batch]
+        elif isinstance(batch, tuple):
+            moved = [go(item) for item in batch]
+            return type(batch)(*moved) if hasattr(batch, "_fields") else type(batch)(moved)
+        return batch.to(device) if isinstance(batch, torch.Tensor) else batch
+
+    return go(batch)
+
+
+@mutant("makes everything a tensor", caught_by=others)
+def to_device(batch, device):
+    return tree_map(lambda leaf: torch.as_tensor(leaf).to(device), batch)
+
+
+@mutant("copies in any case", caught_by=no_copy)
+def to_device(batch, device):
+    return tree_map(lambda t: t.to(device, copy=True) if isinstance(t, torch.Tensor) else t, batch)
+
+
+@mutant("makes everything float32", caught_by=values)
+def to_device(batch, device):
+    def move(t):
+        return t.to(device, torch.float32) if isinstance(t, torch.Tensor) else t
+
+    return tree_map(move, batch)
+
+
+@mutant("keeps plain attributes", caught_by=moves)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.mean = mean
+        self.std = std
+
+    def forward(self, x):
+        return (x - self.mean) / self.std
+
+
+@mutant("fetches the constants in every call", caught_by=moves)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.mean = mean
+        self.std = std
+
+    def forward(self, x):
+        return (x - self.mean.to(x)) / self.std.to(x)
+
+
+@mutant("makes parameters of them", caught_by=not_trained)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.mean = nn.Parameter(mean, requires_grad=False)
+        self.std = nn.Parameter(std, requires_grad=False)
+
+    def forward(self, x):
+        return (x - self.mean) / self.std
+
+
+@mutant("divides first", caught_by=normalises)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def forward(self, x):
+        return x / self.std - self.mean
+
+
+@accepted("lets torch walk the nest")
+def to_device(batch, device):
+    return tree_map(lambda t: t.to(device) if isinstance(t, torch.Tensor) else t, batch)
+
+
+@accepted("asks for one kind after the other, and copies without waiting")
+def to_device(batch, device):
+    def move(batch):
+        match batch:
+            case torch.Tensor():
+                return batch.to(device, non_blocking=True)
+            case dict():
+                return dict(zip(batch, [move(value) for value in batch.values()], strict=True))
+            case list():
+                return list(map(move, batch))
+            case tuple():
+                moved = map(move, batch)
+                return batch._make(moved) if hasattr(batch, "_make") else tuple(moved)
+        return batch
+
+    return move(batch)
+
+
+@accepted("keeps the buffers out of the checkpoint")
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.mean = nn.Buffer(mean, persistent=False)
+        self.std = nn.Buffer(std, persistent=False)
+
+    def forward(self, x):
+        return x.sub(self.mean).div(self.std)
