@@ -285,9 +285,13 @@ def to_device(batch, device):
     return go(batch)
 
 
-@mutant("makes everything a tensor", caught_by=others)
+@mutant("makes tensors of numbers", caught_by=others)
 def to_device(batch, device):
-    return tree_map(lambda leaf: torch.as_tensor(leaf).to(device), batch)
+    def move(leaf):
+        leaf = torch.tensor(leaf) if isinstance(leaf, int) else leaf
+        return leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf
+
+    return tree_map(move, batch)
 
 
 @mutant("copies in any case", caught_by=no_copy)

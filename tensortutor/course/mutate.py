@@ -4,6 +4,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tensortutor.course.judgefile import DEFINITIONS
 
@@ -36,6 +37,7 @@ class Mutant:
         return f"{self.before}  ->  {self.after}"
 
 
+@lru_cache(maxsize=512)  # they are counted first, and then judged
 def mutants_of(source: str, judge: str | None = None) -> tuple[Mutant, ...]:
     """Every program that one edit makes of `source`, in the order of its lines, each once.
 

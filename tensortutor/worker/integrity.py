@@ -47,45 +47,59 @@ class Snapshot:
 
     def __init__(self, *more: ModuleType) -> None:
         """more: modules of the machinery besides OURS; the check file is one."""
-        ours = (*OURS, *more)
-        self._modules = [(vars(module), dict(vars(module))) for module in (*OUTER, *ours)]
-        self._imported = {module.__name__: module for module in (*OUTER, *ours)}
+        ours = (*OURS, sys.modules[__name__], *more)
+        self.modules = [(vars(module), dict(vars(module))) for module in (*OUTER, *ours)]
+        self.imported = {module.__name__: module for module in (*OUTER, *ours)}
         classes = (*CLASSES, *(kind for module in ours for kind in own_classes(module)))
-        self._classes = [(kind, dict(vars(kind))) for kind in classes]
-        self._functions = [
+        self.classes = [(kind, dict(vars(kind))) for kind in classes]
+        self.functions = [
             (function, function.__code__, function.__defaults__, function.__kwdefaults__,
              dict(function.__kwdefaults__ or {}))
             for module in (*ours, torch.nn.functional) for function in functions_of(module)
         ]  # fmt: skip
-        self._callbacks = list(gc.callbacks)
+        self.callbacks = list(gc.callbacks)
         # Taken now: when they are needed, their names may mean something else.
-        self._clear = (sys.settrace, sys.setprofile, threading.settrace)
+        self.clear = (sys.settrace, sys.setprofile, threading.settrace)
+
+        own = private_copies()
+        self._restore, self._leave_modes = own["restore"], own["leave_modes"]
 
     def mark(self) -> Callable[[], None]:
         """Call before the program gets control; call the result when it has given it back."""
         modes = mode_counts()
+        put_back, leave = self._restore, self._leave_modes
 
         def after() -> None:
-            self.restore()
-            leave_modes(modes)
+            put_back(self)
+            leave(modes)
 
         return after
 
-    def restore(self) -> None:
-        """Undo replacements and deletions since then; stop tracing, timers and callbacks."""
-        for clear in self._clear:
-            clear(None)
-        for now, before in self._modules:
-            if now != before:
-                now.update(before)
-        for kind, before in self._classes:
-            restore_class(kind, before)
-        for function, code, defaults, keywords, values in self._functions:
-            restore_function(function, code, defaults, keywords, values)
-        sys.modules.update(self._imported)
-        gc.callbacks[:] = self._callbacks
-        for timer in TIMERS:
-            signal.setitimer(timer, 0)
+
+def restore(snapshot: Snapshot) -> None:
+    """Undo replacements and deletions since then; stop tracing, timers and callbacks."""
+    for clear in snapshot.clear:
+        clear(None)
+    for now, before in snapshot.modules:
+        if now != before:
+            now.update(before)
+    for kind, before in snapshot.classes:
+        restore_class(kind, before)
+    for function, code, defaults, keywords, values in snapshot.functions:
+        restore_function(function, code, defaults, keywords, values)
+    sys.modules.update(snapshot.imported)
+    gc.callbacks[:] = snapshot.callbacks
+    for timer in TIMERS:
+        signal.setitimer(timer, 0)
+
+
+def private_copies() -> dict[str, Any]:
+    """This module's names, its functions copied: changes to the originals do not reach them."""
+    copied = dict(globals())
+    for name, value in globals().items():
+        if isinstance(value, FunctionType):
+            copied[name] = FunctionType(value.__code__, copied, name, value.__defaults__)
+    return copied
 
 
 def own_classes(module: ModuleType) -> Iterator[type]:

@@ -70,10 +70,11 @@ class Judging:
         for seed in self._judge.seeds:
             answer.last_call = ""
             answer.calls = Counter()
+            put_back = self._snapshot.mark()
             watch = Watch(check, answer, path, self._judge.filename, self._variant)
             with calm(), watch if check.watched else contextlib.nullcontext():
                 verdict = judge_once(check, answer, seed, self._device, path)
-            self._snapshot.restore()
+            put_back()
             verdict = watch.overrule(verdict)
             if not verdict.passed:
                 break

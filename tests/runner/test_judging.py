@@ -141,6 +141,11 @@ def test_a_variant_replaces_the_function(runner):
         "else f(*a, **(k or {}))\n"
         "Liar().__enter__()\n"
         "def double(x):\n    Liar().__enter__()\n    return 3 * x\n",
+        "import tensortutor.worker.integrity as i\n"
+        "i.Snapshot.mark = lambda self: lambda: None\ni.restore = lambda snapshot: None\n"
+        "import torch\ntorch.isclose = lambda *a, **k: torch.ones(1, dtype=torch.bool)\n"
+        "from tensortutor.checking import expect\n"
+        "def double(x):\n    expect.isclose = torch.isclose\n    return 3 * x\n",
         "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
         "def double(x):\n    return 2 * x\n",
         "import gc\nfrom tensortutor.checking.declare import declared\n"

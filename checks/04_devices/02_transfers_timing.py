@@ -1,0 +1,310 @@
+"""Judges lessons/04_devices/02_transfers_timing.md."""
+
+import itertools
+import math
+import statistics
+
+from tensortutor.checking import accepted, check, expect_true, mutant
+
+
+class Device:
+    """An asynchronous device in a time of its own: nothing here takes real time."""
+
+    def __init__(self, works, launch=0.001, left=0.0):
+        """works: seconds of each call of fn in turn, the last one for all others.
+
+        launch: seconds that a call takes on the host. left: work in the queue already.
+        """
+        self.works, self.launch = list(works), launch
+        self.time, self.done, self.calls = 100.0, 100.0 + left, 0
+
+    def fn(self):
+        work = self.works[min(self.calls, len(self.works) - 1)]
+        self.calls += 1
+        self.time += self.launch
+        self.done = max(self.done, self.time) + work
+
+    def sync(self):
+        self.time = max(self.time, self.done)
+
+    def clock(self):
+        return self.time
+
+
+def compare(answer, device, wanted, hint, **counts):
+    """bench on this device gives the wanted number of seconds."""
+    got = answer.bench(device.fn, device.sync, device.clock, **counts)
+    expect_true(
+        isinstance(got, float),
+        f"bench returned {type(got).__name__}, a float is wanted",
+        hint="One number of seconds, as Python's float.",
+    )
+    said = ", ".join(f"{key}={value}" for key, value in counts.items())
+    expect_true(
+        math.isclose(got, wanted, rel_tol=1e-6, abs_tol=1e-9),
+        f"with {said}, bench says {got:.6g} s where {wanted:.6g} s are right",
+        hint=hint,
+    )
+
+
+@check("the device's work is part of the time")
+def waits(answer, rng, device):
+    work = rng.uniform(0.1, 0.9)
+    hint = (
+        "You have measured the launch: fn returned, and the device was still at work. "
+        "The clock may stop when nothing is left to do."
+    )
+    compare(answer, Device([work]), work + 0.001, hint, warmup=2, iters=1)
+    compare(answer, Device([work]), work + 0.001, hint, warmup=2, iters=5)
+
+
+@check("the host's work is part of it, too")
+def host(answer, rng, device):
+    launch = rng.uniform(0.1, 0.9)
+    compare(
+        answer,
+        Device([0.01], launch),
+        launch + 0.01,
+        "fn itself may take long. The clock starts before it is called.",
+        warmup=1,
+        iters=3,
+    )
+
+
+@check("work from before is not in it")
+def starts_empty(answer, rng, device):
+    work = rng.uniform(0.1, 0.9)
+    hint = (
+        "Work from before leaked into the sample: the device had not finished it when the "
+        "clock started. Start on an empty queue."
+    )
+    compare(answer, Device([work]), work + 0.001, hint, warmup=3, iters=1)
+    compare(answer, Device([work], left=5.0), work + 0.001, hint, warmup=0, iters=1)
+    compare(answer, Device([work], left=5.0), work + 0.001, hint, warmup=1, iters=2)
+
+
+@check("the first calls are not representative")
+def warms_up(answer, rng, device):
+    work = rng.uniform(0.1, 0.5)
+    hint = "The first `warmup` calls do not count, slow or fast. All others do."
+    compare(answer, Device([9.0, 4.0, work]), work + 0.001, hint, warmup=2, iters=1)
+    compare(answer, Device([0.0, 0.0, 0.0, work]), work + 0.001, hint, warmup=3, iters=2)
+    compare(answer, Device([work, 9.0]), work + 0.001, hint, warmup=0, iters=1)
+
+
+@check("fn is called warmup + iters times")
+def counts(answer, rng, device):
+    warmup, iters = rng.randrange(4), rng.randrange(1, 6)
+    for given, wanted in (({"warmup": warmup, "iters": iters}, warmup + iters), ({}, 3 + 10)):
+        fake = Device([0.1])
+        answer.bench(fake.fn, fake.sync, fake.clock, **given)
+        said = ", ".join(f"{key}={value}" for key, value in given.items()) or "the defaults"
+        expect_true(
+            fake.calls == wanted,
+            f"with {said}, fn was called {fake.calls} times and not {wanted}",
+            hint="A call may cost minutes. None is made that is neither warm-up nor sample.",
+        )
+
+
+@check("one slow call does not move the result")
+def outlier(answer, rng, device):
+    work = rng.uniform(0.1, 0.5)
+    works = [0.1] + [work] * 5
+    works[rng.randrange(1, 6)] = 50.0
+    compare(
+        answer,
+        Device(works),
+        work + 0.001,
+        "One of five calls took 50 s. The median does not mind; a mean, or one clock around "
+        "all calls, does.",
+        warmup=1,
+        iters=5,
+    )
+
+
+@check("it is the median, of odd and of even counts")
+def middle(answer, rng, device):
+    for iters in (1, 2, 3, 4, 6):
+        works = [rng.uniform(0.1, 2.0) for _ in range(iters)]
+        wanted = statistics.median(works) + 0.001
+        compare(
+            answer,
+            Device([0.5, *works]),
+            wanted,
+            "Sort by size first. An odd count has one in the middle, an even count has two "
+            "and takes their mean. torch.median takes the smaller of the two.",
+            warmup=1,
+            iters=iters,
+        )
+
+
+@mutant("never waits", caught_by=waits)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("waits once, after the last sample", caught_by=waits)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        times.append(clock() - start)
+    sync()
+    return statistics.median(times)
+
+
+@mutant("starts the clock when fn has returned", caught_by=host)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        fn()
+        start = clock()
+        sync()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("does not wait for the warm-up", caught_by=starts_empty)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("waits for the warm-up with the clock running", caught_by=starts_empty)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        sync()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("times the warm-up as well", caught_by=warms_up)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    sync()
+    times = []
+    for _ in range(warmup + iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("takes the warm-up out of the samples", caught_by=counts)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    sync()
+    times = []
+    for _ in range(max(iters, warmup + 1)):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return float(statistics.median(times[warmup:]))
+
+
+@mutant("takes the mean", caught_by=outlier)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    start = clock()
+    for _ in range(iters):
+        fn()
+    sync()
+    return (clock() - start) / iters
+
+
+@mutant("takes the fastest", caught_by=middle)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return min(times)
+
+
+@mutant("takes the one in the middle without sorting", caught_by=middle)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return (times[(iters - 1) // 2] + times[iters // 2]) / 2
+
+
+@mutant("takes the upper of two in the middle", caught_by=middle)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return sorted(times)[iters // 2]
+
+
+@accepted("waits before and after every sample, and finds the middle itself")
+def bench(fn, sync, clock, warmup=3, iters=10):
+    def sample():
+        sync()
+        start = clock()
+        fn()
+        sync()
+        return clock() - start
+
+    times = sorted([sample() for _ in range(warmup + iters)][warmup:])
+    return (times[(iters - 1) // 2] + times[iters // 2]) / 2
+
+
+@accepted("reads the clock once between two samples")
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    marks = [clock()]
+    for _ in range(iters):
+        fn()
+        sync()
+        marks.append(clock())
+    return statistics.median(b - a for a, b in itertools.pairwise(marks))
