@@ -14,8 +14,8 @@ from tensortutor.checking import (
     mutant,
 )
 
-COUNT = "Backward answers for every input of forward but ctx, by position. What has no gradient "
-COUNT += "gets None."
+COUNT = "Backward answers for every input of forward but ctx, by position, in its "
+COUNT += "shape. What has no gradient gets None."
 
 
 def spread(rng, device, lo, hi, dtype=torch.float32):
@@ -43,7 +43,7 @@ def through(y, leaf, upstream):
     try:
         y.backward(upstream)
     except RuntimeError as error:
-        if "number of gradients" in str(error):
+        if "Backward returned a" in str(error):
             fail(str(error), hint=COUNT)
         raise
     expect_true(
@@ -84,6 +84,13 @@ def forward(answer, rng, device):
     for shape in ((), (0, 3), (1, 1, 1)):
         x = torch.zeros(shape, device=device)
         expect_equal(answer.STE.apply(x, -1.0, 1.0), x, name="the result")
+
+
+@check("backward answers for each input of forward")
+def answers(answer, rng, device):
+    lo, hi = limits(rng)
+    x = spread(rng, device, lo, hi)
+    sent_back(answer, x, lo, hi, torch.ones(x.shape, device=device))
 
 
 @check("inside the range the gradient passes, outside it is 0")
@@ -144,7 +151,7 @@ def guarded(answer, rng, device):
     except RuntimeError as error:
         if "modified by an inplace operation" in str(error):
             return  # refused, as it should be
-        if "number of gradients" in str(error):
+        if "Backward returned a" in str(error):
             fail(str(error), hint=COUNT)
         raise
     expect_close(
@@ -245,11 +252,18 @@ class STE(Right):
         return grad_y * ((x < lo) | (x > hi)), None, None
 
 
-@mutant("returns one value", caught_by=passes)
+@mutant("returns one value", caught_by=answers)
 class STE(Right):
     @staticmethod
     def backward(ctx, grad_y):
         return Right.backward(ctx, grad_y)[0]
+
+
+@mutant("returns the gradient in the last place", caught_by=answers)
+class STE(Right):
+    @staticmethod
+    def backward(ctx, grad_y):
+        return None, None, Right.backward(ctx, grad_y)[0]
 
 
 @mutant("returns the mask", caught_by=chained)
