@@ -5,6 +5,7 @@ import torch
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_equal,
     expect_unchanged,
     expect_view,
@@ -316,3 +317,10 @@ def patches(image, size):
     corners = image[..., : H - size + 1, : W - size + 1]
     stride = (*corners.stride(), image.stride(-2), image.stride(-1))
     return corners.as_strided((*corners.shape, size, size), stride)
+
+
+equivalent(
+    "s = x.stride(0)",
+    "s = x.stride(-1)",
+    because="x has one dimension: 0 and -1 name the same one.",
+)

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_equal, expect_true, fail, mutant
+from tensortutor.checking import (
+    accepted,
+    check,
+    equivalent,
+    expect_equal,
+    expect_true,
+    fail,
+    mutant,
+)
 
 LIBRARY = str(Path(torch.__file__).parent)
 RIGHT = "The shapes stand flush right: the last sizes meet, and what is missing is in front."
@@ -308,3 +316,17 @@ def stretched_strides(shape, stride, out):
         if shape[-i] == out[-i]:
             strides[-i] = stride[-i]
     return tuple(strides)
+
+
+equivalent(
+    "if any(p != q and p != 1 and q != 1 for p, q in zip(a, b)):",
+    "if any(p != q and p != 1 and q != 1 for p, q in zip(b, a)):",
+    because="The condition treats the two sizes alike.",
+)
+
+
+equivalent(
+    "return tuple(q if p == 1 else p for p, q in zip(a, b))",
+    "return tuple(q if p == 1 else p for p, q in zip(b, a))",
+    because="Of two sizes that fit, the one that is not 1 is taken either way.",
+)

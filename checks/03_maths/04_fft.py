@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_dtype,
     expect_shape,
@@ -336,3 +337,10 @@ def fft_conv(x, k):
     k64 = functional.pad(k.double(), (0, n - 1))
     out = torch.fft.irfft(torch.fft.rfft(x64) * torch.fft.rfft(k64), n + m - 1)
     return out.to(x.dtype)
+
+
+equivalent(
+    "return fft_conv(x.float(), k.float()).to(x.dtype)",
+    "return fft_conv(k.float(), x.float()).to(x.dtype)",
+    because="A convolution does not care which of the two slides.",
+)

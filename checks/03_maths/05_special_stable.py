@@ -5,6 +5,7 @@ import torch
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_true,
     expect_unchanged,
@@ -434,3 +435,24 @@ def mixture_log_prob(logits, log_probs):
     logs = logits.log_softmax(-1)
     parts = [log_probs[..., k] + logs[k] for k in range(len(logits))]
     return torch.stack(parts).logsumexp(0)
+
+
+equivalent(
+    "m = torch.where(m.isfinite(), m, 0)",
+    "m = torch.where(m.isfinite(), m, 1)",
+    because="Any finite shift is right: it is added again outside.",
+)
+
+
+equivalent(
+    "m = torch.where(m.isfinite(), m, 0)",
+    "m = torch.where(m.isfinite(), m, -1)",
+    because="Any finite shift is right: it is added again outside.",
+)
+
+
+equivalent(
+    "return my_logsumexp(logits.log_softmax(0) + log_probs, -1)",
+    "return my_logsumexp(logits.log_softmax(-1) + log_probs, -1)",
+    because="The logits have one dimension: 0 and -1 name the same one.",
+)

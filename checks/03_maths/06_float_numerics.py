@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_true,
     expect_unchanged,
@@ -430,3 +431,10 @@ def running_stats(batches):
         mean = torch.lerp(mean, own, share)
         count += n
     return mean, variance
+
+
+equivalent(
+    "count, mean, squares = 0, 0.0, 0.0",
+    "count, mean, squares = 0, 1.0, 0.0",
+    because="The first batch replaces the mean whatever it was: its share of the whole is 1.",
+)

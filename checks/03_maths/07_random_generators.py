@@ -8,6 +8,7 @@ import torch
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_dtype,
     expect_equal,
     expect_shape,
@@ -368,3 +369,10 @@ def epoch_order(n, seed, epoch):
 @accepted("asks NumPy for a stream of the pair")
 def epoch_order(n, seed, epoch):
     return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n)).long()
+
+
+equivalent(
+    "for _ in range(epoch + 1):",
+    "for _ in range(epoch + 2):",
+    because="Any number of draws that grows with the epoch gives each epoch an order of its own.",
+)

@@ -1,0 +1,380 @@
+"""Judges lessons/04_devices/03_meta_device.md."""
+
+import inspect
+
+import torch
+from torch import nn
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_equal,
+    expect_raises,
+    expect_true,
+    fail,
+    mutant,
+)
+
+BUILT_FOR_REAL = (
+    "build() ran where tensors have numbers: memory was taken and filled. Inside "
+    'torch.device("meta") used with `with`, the same call makes labels alone.'
+)
+
+
+def on_meta(make):
+    """A `build` that makes its module if that costs nothing, and fails the check if not."""
+
+    def build():
+        where = torch.empty(0).device.type
+        if where != "meta":
+            fail(f"build() ran on {where}", hint=BUILT_FOR_REAL)
+        return make()
+
+    return build
+
+
+class Tied(nn.Module):
+    """Two layers that share one weight."""
+
+    def __init__(self, n, m):
+        super().__init__()
+        self.first = nn.Linear(n, m, bias=False)
+        self.last = nn.Linear(n, m, bias=False)
+        self.last.weight = self.first.weight
+
+
+def stack(rng):
+    """A function that builds layers with parameters and buffers."""
+    a, b, c = (rng.randrange(1, 6) for _ in range(3))
+
+    def make():
+        return nn.Sequential(nn.Linear(a, b), nn.BatchNorm1d(b), nn.Linear(b, c, bias=False))
+
+    return make
+
+
+@check("param_bytes builds the model on meta")
+def counts_on_meta(answer, rng, device):
+    seen = []
+
+    def build():
+        model = nn.Linear(rng.randrange(1, 9), 3)
+        seen.append(model.weight.device.type)
+        return model
+
+    answer.param_bytes(build, torch.float32)
+    expect_true(seen, "build was never called")
+    expect_true(
+        set(seen) == {"meta"}, f"the model was built on {' and '.join(seen)}", hint=BUILT_FOR_REAL
+    )
+
+
+@check("40 billion weights are counted exactly")
+def large(answer, rng, device):
+    n = 200_000 + rng.randrange(1000)
+    got = answer.param_bytes(on_meta(lambda: nn.Linear(n, n)), torch.bfloat16)
+    expect_equal(
+        got,
+        (n * n + n) * 2,
+        name=f"the bytes of Linear({n}, {n}) in bfloat16",
+        hint="A weight for each pair, a bias for each output, 2 bytes each.",
+    )
+
+
+@check("the dtype asked for is the one that counts")
+def dtypes(answer, rng, device):
+    a, b = rng.randrange(1, 9), rng.randrange(1, 9)
+    build = on_meta(lambda: nn.Linear(a, b, dtype=rng.choice([torch.float64, torch.float32])))
+    for dtype, size in (
+        (torch.float64, 8),
+        (torch.float32, 4),
+        (torch.bfloat16, 2),
+        (torch.float16, 2),
+        (torch.int8, 1),
+    ):
+        got = answer.param_bytes(build, dtype)
+        expect_equal(
+            got,
+            (a * b + b) * size,
+            name=f"the bytes of Linear({a}, {b}) in {dtype}",
+            hint="build chose a dtype of its own. How many bytes has one number in the dtype "
+            "that is asked for? `finfo` knows bits, and floats only.",
+        )
+
+
+@check("buffers are not parameters")
+def no_buffers(answer, rng, device):
+    make = stack(rng)
+    wanted = 4 * sum(p.numel() for p in make().parameters())
+    expect_equal(
+        answer.param_bytes(on_meta(make), torch.float32),
+        wanted,
+        name="the bytes of a model with BatchNorm",
+        hint="A state_dict holds the running statistics as well. Ask for the parameters.",
+    )
+
+
+@check("a shared parameter counts once, a frozen one counts")
+def once(answer, rng, device):
+    n, m = rng.randrange(1, 6), rng.randrange(1, 6)
+    expect_equal(
+        answer.param_bytes(on_meta(lambda: Tied(n, m)), torch.float32),
+        4 * n * m,
+        name="the bytes of two layers with one weight",
+        hint="Two names, one tensor. `parameters()` hands it out once, a state_dict twice.",
+    )
+    expect_equal(
+        answer.param_bytes(on_meta(lambda: nn.Linear(n, m).requires_grad_(False)), torch.float32),
+        4 * (n * m + m),
+        name="the bytes of a frozen layer",
+        hint="A parameter that is not trained takes memory all the same.",
+    )
+    expect_equal(
+        answer.param_bytes(on_meta(nn.Identity), torch.float32),
+        0,
+        name="the bytes of a model without parameters",
+    )
+
+
+@check("the default device is what it was before")
+def default(answer, rng, device):
+    before = torch.empty(0).device
+    make = stack(rng)
+    state = make().state_dict()
+    count, load = (inspect.unwrap(f) for f in (answer.param_bytes, answer.from_checkpoint))
+    count(make, torch.float32)  # unwrapped: between two calls the settings are put back
+    after = torch.empty(0).device
+    load(make, state, device)
+    later = torch.empty(0).device
+    expect_true(
+        after == later == before,
+        f"afterwards a new tensor is on {after if after != before else later}, not on {before}",
+        hint="torch.set_default_device holds for the whole program. A `with` block ends.",
+    )
+
+
+@check("from_checkpoint initialises nothing")
+def loads_on_meta(answer, rng, device):
+    make = stack(rng)
+    answer.from_checkpoint(on_meta(make), make().state_dict(), device)
+
+
+@check("parameters and buffers have the checkpoint's numbers")
+def loaded(answer, rng, device):
+    make = stack(rng)
+    source = make()
+    with torch.no_grad():
+        for t in source.state_dict().values():
+            t.copy_(torch.randn(t.shape).abs() * 9)
+    state = {name: t.clone() for name, t in source.state_dict().items()}
+    model = answer.from_checkpoint(make, state, device)
+    expect_true(isinstance(model, nn.Module), f"a {type(model).__name__} came back, no module")
+    got = model.state_dict()
+    for name, wanted in source.state_dict().items():
+        expect_true(
+            got[name].device.type != "meta",
+            f"{name} is still on meta",
+            hint="Without assign=True, loading copies into the tensors that are there, and meta "
+            "tensors have no place for a number.",
+        )
+        expect_equal(
+            got[name].cpu(),
+            wanted,
+            name=name,
+            hint="`to_empty` gets memory and nothing else. The numbers come from state, and "
+            "they come last.",
+        )
+
+
+@check("the model is on the device and computes")
+def computes(answer, rng, device):
+    make = stack(rng)
+    source = make().eval()
+    model = answer.from_checkpoint(make, source.state_dict(), device).eval()
+    where = torch.empty(0, device=device).device
+    for name, t in model.state_dict().items():
+        expect_true(t.device == where, f"{name} is on {t.device}, not on {where}")
+    x = torch.randn(4, source[0].in_features)
+    expect_close(model(x.to(device)), source(x).to(where), atol=1e-4, name="the model's output")
+    on = answer.from_checkpoint(make, source.state_dict(), torch.device("meta"))
+    expect_true(
+        on[0].weight.device.type == "meta",
+        f"asked for the device meta, the model is on {on[0].weight.device}",
+        hint="`device` is the caller's choice, and state is on the CPU.",
+    )
+
+
+@check("the loaded model can be trained")
+def trainable(answer, rng, device):
+    make = stack(rng)
+    model = answer.from_checkpoint(make, make().state_dict(), device)
+    x = torch.randn(5, model[0].in_features, device=device)
+    model(x).sum().backward()
+    for name, p in model.named_parameters():
+        expect_true(
+            p.requires_grad and p.grad is not None,
+            f"{name} gets no gradient",
+            hint="Parameters must come out as Parameters that require grad.",
+        )
+
+
+@check("a checkpoint with a missing tensor is refused")
+def incomplete(answer, rng, device):
+    make = stack(rng)
+    state = make().state_dict()
+    del state[rng.choice(["0.weight", "0.bias", "1.running_var", "2.weight"])]
+    with expect_raises(
+        RuntimeError,
+        "a model was returned, though state lacks one of its tensors",
+        hint="load_state_dict compares the names, unless it is told strict=False.",
+    ):
+        answer.from_checkpoint(make, state, device)
+
+
+@mutant("builds the model for real", caught_by=counts_on_meta)
+def param_bytes(build, dtype):
+    return sum(p.numel() for p in build().parameters()) * dtype.itemsize
+
+
+@mutant("builds first and moves to meta then", caught_by=large)
+def param_bytes(build, dtype):
+    return sum(p.numel() for p in build().to("meta").parameters()) * dtype.itemsize
+
+
+@mutant("counts in the dtype that build chose", caught_by=dtypes)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build()
+    return sum(p.numel() * p.element_size() for p in model.parameters())
+
+
+@mutant("counts bits", caught_by=large)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build()
+    return sum(p.numel() for p in model.parameters()) * torch.finfo(dtype).bits
+
+
+@mutant("counts the state_dict", caught_by=no_buffers)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build()
+    return sum(t.numel() for t in model.state_dict().values()) * dtype.itemsize
+
+
+@mutant("counts a shared parameter twice", caught_by=once)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build()
+    named = model.named_parameters(remove_duplicate=False)
+    return sum(p.numel() for _, p in named) * dtype.itemsize
+
+
+@mutant("counts what is trained", caught_by=once)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build()
+    return sum(p.numel() for p in model.parameters() if p.requires_grad) * dtype.itemsize
+
+
+@mutant("leaves meta as the default", caught_by=default)
+def param_bytes(build, dtype):
+    torch.set_default_device("meta")
+    return sum(p.numel() for p in build().parameters()) * dtype.itemsize
+
+
+@mutant("builds for real and loads over it", caught_by=loads_on_meta)
+def from_checkpoint(build, state, device):
+    model = build()
+    model.load_state_dict(state)
+    return model.to(device)
+
+
+@mutant("copies into meta tensors", caught_by=loaded)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(state)
+    return model
+
+
+@mutant("gets memory and does not load", caught_by=loaded)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    return model.to_empty(device=device)
+
+
+@mutant("empties what it has loaded", caught_by=loaded)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(state, assign=True)
+    return model.to_empty(device="meta").to_empty(device=device)
+
+
+@mutant("leaves the model where the checkpoint was", caught_by=computes)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(state, assign=True)
+    return model
+
+
+@mutant("loads the parameters by hand and forgets the buffers", caught_by=loaded)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.to_empty(device=device)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(state[name])
+    return model
+
+
+@mutant("freezes what it loads", caught_by=trainable)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(state, assign=True)
+    return model.to(device).requires_grad_(False)
+
+
+@mutant("takes what there is", caught_by=incomplete)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.to_empty(device=device)
+    model.load_state_dict(state, strict=False)
+    return model
+
+
+@accepted("sets the default device for a moment, and asks an empty tensor for its size")
+def param_bytes(build, dtype):
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    try:
+        model = build()
+    finally:
+        torch.set_default_device(before)
+    one = torch.empty((), dtype=dtype).element_size()
+    return sum(one * p.shape.numel() for p in model.parameters())
+
+
+@accepted("gets memory, then copies the numbers into it")
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model = model.to_empty(device=device)
+    model.load_state_dict(state)
+    return model
+
+
+@accepted("moves the checkpoint first")
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    moved = {name: t.to(device) for name, t in state.items()}
+    model.load_state_dict(moved, assign=True)
+    return model

@@ -1,0 +1,354 @@
+"""Judges lessons/06_autograd_advanced/05_autograd_hooks.md."""
+
+import torch
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_equal,
+    expect_true,
+    fail,
+    mutant,
+)
+
+NAMES = "A function made in a loop looks `name` up when it runs, and by then the loop is over. "
+NAMES += "Bind this round's name, as a default argument."
+
+
+class Chain:
+    """x -> a -> b -> loss. a is used twice, b is a matrix product, the loss is weighted."""
+
+    def __init__(self, rng, device, dtype=torch.float32, rows=0):
+        n, m, k = rows or rng.randrange(1, 6), rng.randrange(1, 6), rng.randrange(1, 6)
+        make = {"device": device, "dtype": dtype}
+        self.weights = torch.randn(m, k, **make)
+        self.upstream = torch.randn(n, k, **make)
+        self.x = torch.randn(m, n, **make).T.requires_grad_()
+        self.a = self.x.sin()
+        self.b = (self.a + 0.5 * self.a) @ self.weights
+        self.loss = (self.b * self.upstream).sum()
+        self.grads = {"b": self.upstream, "a": 1.5 * self.upstream @ self.weights.T}
+        self.grads["x"] = self.grads["a"] * self.x.detach().cos()
+
+    def pick(self, *names):
+        return {f"layer.{name}": getattr(self, name) for name in names}
+
+
+def watch(answer, tensors):
+    got = answer.capture_grads(tensors)
+    expect_true(
+        isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], dict) and callable(got[1]),
+        "capture_grads does not return a dict and a function",
+        hint="Return both: `return grads, remove`.",
+    )
+    return got
+
+
+def expect_grads(grads, chain, *names, hint=""):
+    wanted = {f"layer.{name}": chain.grads[name] for name in names}
+    missing = sorted(wanted.keys() - grads.keys())
+    expect_true(not missing, f"there is no entry for {missing}", hint=hint)
+    extra = sorted(grads.keys() - wanted.keys(), key=str)
+    expect_true(not extra, f"there are entries for {extra}", hint=hint)
+    for name, grad in wanted.items():
+        expect_close(grads[name], grad, name=f"grads[{name!r}]", hint=hint)
+
+
+@check("each name gets the gradient of its own tensor")
+def own_names(answer, rng, device):
+    for names in (("a", "b"), ("b", "a"), ("x", "b", "a"), ("a",)):
+        for dtype in (torch.float32, torch.float64):
+            chain = Chain(rng, device, dtype)
+            grads, _ = watch(answer, chain.pick(*names))
+            chain.loss.backward()
+            expect_grads(grads, chain, *names, hint=NAMES)
+    point = torch.tensor(3.0, device=device, requires_grad=True)
+    grads, _ = watch(answer, {"point": point})
+    (point * point).backward()
+    expect_close(grads.get("point"), torch.tensor(6.0, device=device), name="grads['point']")
+
+
+@check("an entry appears when backward has reached its tensor")
+def when_reached(answer, rng, device):
+    chain = Chain(rng, device)
+    aside = chain.x * 2
+    grads, _ = watch(answer, {**chain.pick("a"), "aside": aside})
+    expect_equal(grads, {}, name="grads before any backward", hint="Leave the work to the hooks.")
+    chain.loss.backward()
+    expect_grads(
+        grads, chain, "a", hint="A tensor that the loss does not depend on gets no gradient at all."
+    )
+    expect_equal(watch(answer, {})[0], {}, name="grads for no tensors")
+
+
+@check("the gradients that the run computes stay as they are")
+def unnoticed(answer, rng, device):
+    for names in (("a", "b"), ("x",), ("x", "a", "b")):
+        chain = Chain(rng, device)
+        watch(answer, chain.pick(*names))
+        chain.loss.backward()
+        expect_close(
+            chain.x.grad,
+            chain.grads["x"],
+            name="x.grad",
+            hint="What a hook returns takes the gradient's place. One that only looks returns "
+            "None, and writes into nothing.",
+        )
+        expect_true(
+            chain.a.grad_fn is not None and not chain.a.retains_grad,
+            "a tensor in the middle has been told to keep its gradient",
+            hint="A hook needs no `retain_grad`, which stays on after remove().",
+        )
+
+
+@check("the last backward counts, not the first and not the sum")
+def last(answer, rng, device):
+    chain = Chain(rng, device)
+    grads, _ = watch(answer, chain.pick("x", "a"))
+    (chain.loss * 3).backward(retain_graph=True)
+    chain.loss.backward()
+    expect_grads(grads, chain, "x", "a", hint="A new gradient takes the old one's place.")
+
+
+@check("each entry has memory of its own")
+def own_memory(answer, rng, device):
+    left = torch.randn(3, device=device, requires_grad=True)
+    a, b = left * 2, left * 3
+    grads, _ = watch(answer, {"a": a, "b": b})
+    later = a.register_hook(lambda g: g.mul_(-1).clone().mul_(-1))
+    upstream = torch.rand(3, device=device) + 1
+    ((a + b) * upstream).sum().backward()
+    later.remove()
+    hint = "An addition hands one tensor to both sides, and others may write into it later. Copy."
+    expect_close(grads.get("a"), upstream, name="grads['a'], after a later hook wrote", hint=hint)
+    sides = {"one": left * 2, "two": left * 3}
+    grads, _ = watch(answer, sides)
+    ((sides["one"] + sides["two"]) * upstream).sum().backward()
+    expect_close(grads.get("one"), upstream, name="grads['one']")
+    grads["one"].zero_()
+    name = "grads['two'], after grads['one'].zero_()"
+    expect_close(grads.get("two"), upstream, name=name, hint=hint)
+
+
+@check("an entry holds on to no graph")
+def no_history(answer, rng, device):
+    x = torch.rand(4, device=device, requires_grad=True)
+    a = x * 2
+    loss = (a**3).sum()
+    grads, _ = watch(answer, {"a": a})
+    loss.backward(create_graph=True)
+    try:
+        grad = grads.get("a")
+        expect_close(grad, 3 * a.detach() ** 2, name="grads['a']")
+        expect_true(
+            not grad.requires_grad,
+            "grads['a'] requires grad after backward(create_graph=True)",
+            hint="This gradient has a history. An entry that keeps it keeps the whole graph alive.",
+        )
+    finally:
+        x.grad = None  # or it would hold the graph in a circle
+
+
+@check("remove() ends the watching of every tensor")
+def removed(answer, rng, device):
+    chain = Chain(rng, device)
+    grads, remove = watch(answer, chain.pick("x", "a", "b"))
+    chain.loss.backward(retain_graph=True)
+    remove()
+    expect_grads(grads, chain, "x", "a", "b", hint="remove() leaves the entries as they are.")
+    grads.clear()
+    chain.loss.backward()
+    names = sorted(map(str, grads))
+    expect_true(
+        not grads,
+        f"after remove() a backward still wrote {names}",
+        hint="register_hook returns a handle. Keep them all, and call .remove() on each.",
+    )
+
+
+@check("remove() leaves the hooks of others on")
+def others(answer, rng, device):
+    chain = Chain(rng, device)
+    runs = []
+    chain.a.register_hook(lambda g: runs.append("before"))
+    _, remove = watch(answer, chain.pick("a"))
+    chain.a.register_hook(lambda g: runs.append("after"))
+    second, _ = watch(answer, chain.pick("a"))
+    remove()
+    chain.loss.backward()
+    hint = "Take off what you put on, and nothing else."
+    expect_equal(runs, ["before", "after"], name="the list of other hooks that ran", hint=hint)
+    if not second:
+        fail("a second watcher of the same tensor went blind", hint=hint)
+
+
+def watched(tensors, keep, grads):
+    """remove() for hooks that call keep(grads, name, gradient)."""
+    handles = [
+        t.register_hook(lambda g, name=name: keep(grads, name, g)) for name, t in tensors.items()
+    ]
+    return lambda: [handle.remove() for handle in handles]
+
+
+@mutant("binds the name late", caught_by=own_names)
+def capture_grads(tensors):
+    grads, handles = {}, []
+    for name, t in tensors.items():
+
+        def keep(grad):
+            grads[name] = grad.detach().clone()  # noqa: B023
+
+        handles.append(t.register_hook(keep))
+    return grads, lambda: [handle.remove() for handle in handles]
+
+
+@mutant("reads .grad at once", caught_by=own_names)
+def capture_grads(tensors):
+    return {name: t.grad for name, t in tensors.items() if t.grad is not None}, lambda: None
+
+
+@mutant("prepares an entry for each name", caught_by=when_reached)
+def capture_grads(tensors):
+    grads = dict.fromkeys(tensors)
+
+    def keep(grads, name, g):
+        grads[name] = g.detach().clone()
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("returns something else", caught_by=unnoticed)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = g.detach().clone()
+        return g * 0
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("keeps the first gradient", caught_by=last)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads.setdefault(name, g.detach().clone())
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("adds the gradients up", caught_by=last)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = grads.get(name, 0) + g.detach()
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("stores the tensor that it was given", caught_by=own_memory)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = g.detach()
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("clones the history too", caught_by=no_history)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = g.clone()
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("remove does nothing", caught_by=removed)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = g.detach().clone()
+
+    watched(tensors, keep, grads)
+    return grads, lambda: None
+
+
+@mutant("removes the last hook only", caught_by=removed)
+def capture_grads(tensors):
+    grads = {}
+    for name, t in tensors.items():
+
+        def keep(grad, name=name):
+            grads[name] = grad.detach().clone()
+
+        handle = t.register_hook(keep)
+    return grads, lambda: handle.remove() if tensors else None
+
+
+@mutant("empties the dict as well", caught_by=removed)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = g.detach().clone()
+
+    remove = watched(tensors, keep, grads)
+    return grads, lambda: (remove(), grads.clear())
+
+
+@mutant("takes every hook off", caught_by=others)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = g.detach().clone()
+
+    watched(tensors, keep, grads)
+
+    def remove():
+        for t in tensors.values():
+            if t._backward_hooks:
+                t._backward_hooks.clear()
+
+    return grads, remove
+
+
+@accepted("a function that makes hooks")
+def capture_grads(tensors):
+    grads = {}
+
+    def keeper(name):
+        def keep(grad):
+            grads.update({name: grad.clone().detach()})
+
+        return keep
+
+    handles = [t.register_hook(keeper(name)) for name, t in tensors.items()]
+
+    def remove():
+        while handles:
+            handles.pop().remove()
+
+    return grads, remove
+
+
+@accepted("partial and a stack of contexts")
+def capture_grads(tensors):
+    from contextlib import ExitStack
+    from functools import partial
+
+    grads, stack = {}, ExitStack()
+
+    def keep(name, grad):
+        grads[name] = torch.empty_like(grad, requires_grad=False).copy_(grad.detach())
+
+    for name, t in tensors.items():
+        stack.callback(t.register_hook(partial(keep, name)).remove)
+    return grads, stack.close

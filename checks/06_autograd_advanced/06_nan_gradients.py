@@ -1,0 +1,259 @@
+"""Judges lessons/06_autograd_advanced/06_nan_gradients.md."""
+
+import torch
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_dtype,
+    expect_equal,
+    expect_true,
+    expect_unchanged,
+    mutant,
+)
+
+SHORTCUTS = (
+    "torch.norm",
+    "torch.linalg.norm",
+    "torch.linalg.vector_norm",
+    "torch.linalg.matrix_norm",
+)
+SHORTCUTS += ("torch.cdist", "torch.dist", "torch.hypot", "torch.nn.functional.pairwise_distance")
+SHORTCUTS += ("torch.nn.functional.normalize", "torch.renorm", "torch.frobenius_norm")
+BRANCH = "The result was chosen after the root was taken, so backward still goes through the root "
+BRANCH += "of 0, and 0 * inf is NaN. What does the root get to see?"
+
+
+def vectors(rng, device, dtype=torch.float32, *lead):
+    """Vectors (*lead, D), half of the time not contiguous."""
+    lead = lead or (rng.randrange(2, 7),)
+    d = rng.randrange(2, 6)
+    x = torch.randn(d, *lead, device=device, dtype=dtype).movedim(0, -1)
+    return x if rng.random() < 0.5 else x.contiguous()
+
+
+def length(x):
+    """The lengths in float64."""
+    return x.detach().double().square().sum(-1).sqrt()
+
+
+def sent_back(answer, x, upstream=None):
+    """The result and the gradient that arrives at x."""
+    leaf = x.detach().clone().requires_grad_()
+    out = answer.safe_norm(leaf)
+    expect_true(
+        isinstance(out, torch.Tensor) and out.requires_grad,
+        "the result has no graph",
+        hint="Compute with torch's operations on x, and detach nothing.",
+    )
+    out.backward(torch.ones_like(out) if upstream is None else upstream)
+    expect_true(leaf.grad is not None, "no gradient arrives at x", hint="Detach nothing.")
+    return out, leaf.grad
+
+
+@check("each vector gets its length", forbid=SHORTCUTS)
+def values(answer, rng, device):
+    shapes = ((), (3, 4), (1,), (5,), (2, 1, 3), (0,))
+    for shape in shapes:
+        x = vectors(rng, device, torch.float32, *shape)
+        expect_close(
+            answer.safe_norm(x),
+            length(x),
+            dtype=x.dtype,
+            hint="The vectors lie along the last dimension, whatever stands before it.",
+        )
+    one = torch.tensor([3.0, -4.0], device=device)
+    expect_close(answer.safe_norm(one), torch.tensor(5.0, device=device), name="the length")
+    column = torch.randn(4, 1, device=device)
+    expect_close(answer.safe_norm(column), column.abs()[:, 0], name="the lengths for D = 1")
+
+
+@check("the dtype is kept, and x too")
+def dtype_kept(answer, rng, device):
+    x = vectors(rng, device, torch.float64)
+    x[0] = 0
+    hint = "float64 goes in, so float64 comes out, with all its digits."
+    with expect_unchanged(x):
+        got = answer.safe_norm(x)
+    expect_dtype(got, torch.float64, hint=hint)
+    expect_close(got, length(x), rtol=1e-13, atol=0, hint=hint)
+
+
+@check("the length of a zero vector is exactly 0")
+def zero_value(answer, rng, device):
+    x = vectors(rng, device)
+    x[-1] = 0
+    got = answer.safe_norm(x)
+    expect_close(got[-1], torch.zeros((), device=device), name="the length of a zero vector",
+                 rtol=0, atol=0, hint="Nothing may be added under the root.")  # fmt: skip
+
+
+@check("a short vector has its own length")
+def short(answer, rng, device):
+    for size in (1e-4, 1e-7, 1e-11, 1e-15):
+        x = torch.tensor([[0.0, size, 0.0], [0.6 * size, 0.0, -0.8 * size]], device=device)
+        out, grad = sent_back(answer, x)
+        hint = "A small number under the root, or a lower bound, is seen by short vectors."
+        expect_close(out, length(x), dtype=x.dtype, atol=0, name="the length", hint=hint)
+        direction = torch.tensor([[0.0, 1.0, 0.0], [0.6, 0.0, -0.8]], device=device)
+        expect_close(grad, direction, name="the gradient", rtol=1e-3, hint=hint)
+
+
+@check("a zero vector gets gradient 0")
+def zero_gradient(answer, rng, device):
+    for dtype in (torch.float32, torch.float64):
+        x = vectors(rng, device, dtype)
+        x[0] = 0
+        _, grad = sent_back(answer, x)
+        expect_close(grad[0], torch.zeros_like(x[0]), name="the gradient of the zero vector",
+                     hint=BRANCH)  # fmt: skip
+    x = torch.zeros(3, 2, device=device)
+    expect_close(sent_back(answer, x)[1], x, name="the gradient, all vectors 0", hint=BRANCH)
+
+
+@check("other vectors get their direction, times what comes back")
+def direction(answer, rng, device):
+    for shape in ((4,), (2, 3)):
+        x = vectors(rng, device, torch.float32, *shape)
+        x[0].mul_(0)
+        upstream = torch.randn(shape, device=device)
+        _, grad = sent_back(answer, x, upstream)
+        wanted = upstream.double()[..., None] * x.double() / length(x)[..., None]
+        wanted = wanted[1:]  # the first are zero vectors
+        expect_close(grad[1:], wanted, dtype=x.dtype, name="the gradient", rtol=1e-3,
+                     hint="The slope of a length is x / length.")  # fmt: skip
+
+
+@check("NaN in a vector shows in its length")
+def nan_in(answer, rng, device):
+    x = vectors(rng, device)
+    x[0], x[1, -1] = 0, torch.nan
+    out, grad = sent_back(answer, x)
+    hint = "NaN > 0 is False, and so is NaN == 0. On which side of your condition does NaN fall?"
+    expect_true(out[1].isnan(), "the length of a vector with NaN is a number", hint=hint)
+    expect_true(grad[1].isnan().all(), "its gradient has lost the NaN", hint=hint)
+    rest = torch.arange(len(x), device=device) != 1
+    expect_true(out[rest].isfinite().all(), "NaN has spread to another vector's length")
+    expect_true(grad[rest].isfinite().all(), "NaN has spread to another vector's gradient")
+
+
+@check("NaN from later in the graph passes on")
+def nan_back(answer, rng, device):
+    x = vectors(rng, device)
+    upstream = torch.ones(len(x), device=device)
+    upstream[-1] = torch.nan
+    _, grad = sent_back(answer, x, upstream)
+    expect_true(
+        grad[-1].isnan().all(),
+        "a NaN that came back for a vector that is not 0 was replaced",
+        hint="A fault elsewhere must stay visible. Do not repair gradients: let no NaN arise here.",
+    )
+    leaf = x.clone().requires_grad_()
+    answer.safe_norm(leaf)
+    expect_equal(
+        len(leaf._backward_hooks or {}), 0, name="the number of hooks left on the caller's x"
+    )
+
+
+@mutant("the plain root", caught_by=zero_gradient)
+def safe_norm(x):
+    return (x * x).sum(-1).sqrt()
+
+
+@mutant("a single where", caught_by=zero_gradient)
+def safe_norm(x):
+    s = (x * x).sum(-1)
+    return torch.where(s == 0, 0.0, s.sqrt())
+
+
+@mutant("adds a small number under the root", caught_by=short)
+def safe_norm(x):
+    return ((x * x).sum(-1) + 1e-8).sqrt()
+
+
+@mutant("bounds the sum from below", caught_by=zero_value)
+def safe_norm(x):
+    return (x * x).sum(-1).clamp(min=1e-12).sqrt()
+
+
+@mutant("takes short vectors for zero", caught_by=short)
+def safe_norm(x):
+    s = (x * x).sum(-1)
+    zero = s < 1e-12
+    return torch.where(zero, 0.0, torch.where(zero, 1.0, s).sqrt())
+
+
+@mutant("mends the result", caught_by=zero_gradient)
+def safe_norm(x):
+    return (x * x).sum(-1).sqrt().nan_to_num()
+
+
+@mutant("forgets the second where", caught_by=zero_value)
+def safe_norm(x):
+    s = (x * x).sum(-1)
+    return torch.where(s == 0, 1.0, s).sqrt()
+
+
+@mutant("asks for what is above 0", caught_by=nan_in)
+def safe_norm(x):
+    s = (x * x).sum(-1)
+    ok = s > 0
+    return torch.where(ok, torch.where(ok, s, 1.0).sqrt(), 0.0)
+
+
+@mutant("repairs the gradient with a hook", caught_by=nan_back)
+def safe_norm(x):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda g: g.nan_to_num())
+    return (y * y).sum(-1).sqrt()
+
+
+@mutant("leaves it to torch", caught_by=values)
+def safe_norm(x):
+    return torch.linalg.vector_norm(x, dim=-1)
+
+
+@mutant("works in float32", caught_by=dtype_kept)
+def safe_norm(x):
+    s = (x * x).sum(-1).float()
+    zero = s == 0
+    return torch.where(zero, 0.0, torch.where(zero, 1.0, s).sqrt()).to(x.dtype)
+
+
+@mutant("sums down the columns", caught_by=values)
+def safe_norm(x):
+    s = (x * x).sum(0)
+    zero = s == 0
+    return torch.where(zero, 0.0, torch.where(zero, 1.0, s).sqrt())
+
+
+@mutant("divides by a length without history", caught_by=direction)
+def safe_norm(x):
+    s = (x * x).sum(-1)
+    zero = s == 0
+    return s / torch.where(zero, 1.0, s).sqrt().detach()
+
+
+@accepted("fills, takes the root, fills again")
+def safe_norm(x):
+    s = torch.einsum("...d,...d->...", x, x)
+    none = s.eq(0)
+    return s.masked_fill(none, 1).pow(0.5).masked_fill(none, 0)
+
+
+@accepted("takes the roots of what is not 0 only")
+def safe_norm(x):
+    s = x.square().sum(dim=-1)
+    some = s != 0
+    out = torch.zeros_like(s)
+    out[some] = s[some].sqrt()
+    return out
+
+
+@accepted("adds 1 to what is 0, and takes it off again")
+def safe_norm(x):
+    s = (x**2).sum(-1)
+    extra = (s == 0).to(s.dtype)
+    return (s + extra).sqrt() - extra
