@@ -13,14 +13,6 @@ from tensortutor.checking import (
     mutant,
 )
 
-SHORTCUTS = (
-    "torch.norm",
-    "torch.linalg.norm",
-    "torch.linalg.vector_norm",
-    "torch.linalg.matrix_norm",
-)
-SHORTCUTS += ("torch.cdist", "torch.dist", "torch.hypot", "torch.nn.functional.pairwise_distance")
-SHORTCUTS += ("torch.nn.functional.normalize", "torch.renorm", "torch.frobenius_norm")
 BRANCH = "The result was chosen after the root was taken, so backward still goes through the root "
 BRANCH += "of 0, and 0 * inf is NaN. What does the root get to see?"
 
@@ -52,9 +44,23 @@ def sent_back(answer, x, upstream=None):
     return out, leaf.grad
 
 
-@check("each vector gets its length", forbid=SHORTCUTS)
+@check(
+    "each vector gets its length",
+    forbid=(
+        "torch.norm",
+        "torch.linalg.norm",
+        "torch.linalg.vector_norm",
+        "torch.linalg.matrix_norm",
+        "torch.cdist",
+        "torch.dist",
+        "torch.hypot",
+        "torch.renorm",
+        "torch.nn.functional.normalize",
+        "torch.nn.functional.pairwise_distance",
+    ),
+)
 def values(answer, rng, device):
-    shapes = ((), (3, 4), (1,), (5,), (2, 1, 3), (0,))
+    shapes = ((3, 4), (1,), (5,), (2, 1, 3), (0,))
     for shape in shapes:
         x = vectors(rng, device, torch.float32, *shape)
         expect_close(

@@ -23,7 +23,6 @@ from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot, threads_left
 from tensortutor.worker.tracebacks import raised, text_of
 
-
 CHECKS = "the_checks"
 """The name under which the check file is a module."""
 THREADS = "The program leaves threads running. End them before the checks begin."

@@ -105,9 +105,8 @@ def remove_shared_files(before: set[str]) -> None:
 def _used_by(pid: str) -> set[str]:
     """The files that a process has mapped or open, as far as we may see them."""
     used: set[str] = set()
-    with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/maps") as file:
-            used |= {line.rstrip("\n").partition("/")[2] for line in file if SHARED in line}
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+        used |= {line.rstrip("\n").partition("/")[2] for line in file if SHARED in line}
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):

@@ -63,7 +63,7 @@ def warm_up(setup: Setup) -> Ready:
         import numpy.random  # noqa: F401  (loaded lazily by numpy, needed by every fork)
     repr(torch.ones(2, 2))  # the printing code is loaded lazily
     if setup.preload:
-        import torch._dynamo  # noqa: F401
+        import torch._dynamo
     found = devices.survey()
     make_cheap_to_fork()
     return Ready(torch.__version__, platform.python_version(), found)

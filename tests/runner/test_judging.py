@@ -146,7 +146,8 @@ def test_a_variant_replaces_the_function(runner):
         "import torch\ntorch.isclose = lambda *a, **k: torch.ones(1, dtype=torch.bool)\n"
         "from tensortutor.checking import expect\n"
         "def double(x):\n    expect.isclose = torch.isclose\n    return 3 * x\n",
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
         "def double(x):\n    return 2 * x\n",
         "import gc\nfrom tensortutor.checking.declare import declared\n"
         "declared.checks.clear()\ndef double(x):\n    return 3 * x\n",

@@ -1,7 +1,9 @@
-# tries = "A fork bomb."
-# outcome = ["processes", "raised"]
+# tries = "A fork bomb, of 512 processes: one without end would harm the machine if it got away."
+# outcome = ["processes"]
 # limits = {wall_s = 10}
 import os
+import time
 
-while True:
+for _ in range(9):
     os.fork()
+time.sleep(1000)

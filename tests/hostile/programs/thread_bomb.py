@@ -5,5 +5,6 @@ import threading
 
 wait = threading.Event().wait
 threading.stack_size(65536)
-while True:
+for _ in range(10_000):
     threading.Thread(target=wait, daemon=True).start()
+wait()
