@@ -1,15 +1,19 @@
 """Judges lessons/06_autograd_advanced/06_nan_gradients.md."""
 
+import warnings
+
 import torch
 
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_dtype,
     expect_equal,
     expect_true,
     expect_unchanged,
+    fail,
     mutant,
 )
 
@@ -91,8 +95,14 @@ def zero_value(answer, rng, device):
     x = vectors(rng, device)
     x[-1] = 0
     got = answer.safe_norm(x)
-    expect_close(got[-1], torch.zeros((), device=device), name="the length of a zero vector",
-                 rtol=0, atol=0, hint="Nothing may be added under the root.")  # fmt: skip
+    expect_close(
+        got[-1],
+        torch.zeros((), device=device),
+        name="the length of a zero vector",
+        rtol=0,
+        atol=0,
+        hint="Nothing may be added under the root.",
+    )
 
 
 @check("a short vector has its own length")
@@ -112,8 +122,9 @@ def zero_gradient(answer, rng, device):
         x = vectors(rng, device, dtype)
         x[0] = 0
         _, grad = sent_back(answer, x)
-        expect_close(grad[0], torch.zeros_like(x[0]), name="the gradient of the zero vector",
-                     hint=BRANCH)  # fmt: skip
+        expect_close(
+            grad[0], torch.zeros_like(x[0]), name="the gradient of the zero vector", hint=BRANCH
+        )
     x = torch.zeros(3, 2, device=device)
     expect_close(sent_back(answer, x)[1], x, name="the gradient, all vectors 0", hint=BRANCH)
 
@@ -127,8 +138,14 @@ def direction(answer, rng, device):
         _, grad = sent_back(answer, x, upstream)
         wanted = upstream.double()[..., None] * x.double() / length(x)[..., None]
         wanted = wanted[1:]  # the first are zero vectors
-        expect_close(grad[1:], wanted, dtype=x.dtype, name="the gradient", rtol=1e-3,
-                     hint="The slope of a length is x / length.")  # fmt: skip
+        expect_close(
+            grad[1:],
+            wanted,
+            dtype=x.dtype,
+            name="the gradient",
+            rtol=1e-3,
+            hint="The slope of a length is x / length.",
+        )
 
 
 @check("NaN in a vector shows in its length")
@@ -160,6 +177,25 @@ def nan_back(answer, rng, device):
     expect_equal(
         len(leaf._backward_hooks or {}), 0, name="the number of hooks left on the caller's x"
     )
+
+
+@check("anomaly mode finds nothing")
+def silent(answer, rng, device):
+    x = vectors(rng, device)
+    x[0] = 0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with torch.autograd.detect_anomaly():
+                sent_back(answer, x)
+    except RuntimeError as error:
+        if "returned nan values" not in str(error):
+            raise
+        fail(
+            f"anomaly mode: {error}",
+            hint="The root still sees a 0 and sends back NaN, even if something drops it later. "
+            "Give the root a number that it can take, wherever its result is thrown away.",
+        )
 
 
 @mutant("the plain root", caught_by=zero_gradient)
@@ -199,6 +235,13 @@ def safe_norm(x):
 def safe_norm(x):
     s = (x * x).sum(-1)
     return torch.where(s == 0, 1.0, s).sqrt()
+
+
+@mutant("gives the root a 0 again", caught_by=silent)
+def safe_norm(x):
+    s = (x * x).sum(-1)
+    zero = s <= 0
+    return torch.where(zero, 0.0, torch.where(zero, 0.0, s).sqrt())
 
 
 @mutant("asks for what is above 0", caught_by=nan_in)
@@ -263,3 +306,10 @@ def safe_norm(x):
     s = (x**2).sum(-1)
     extra = (s == 0).to(s.dtype)
     return (s + extra).sqrt() - extra
+
+
+equivalent(
+    "root = torch.where(zero, 1.0, s).sqrt()",
+    "root = torch.where(zero, 2.0, s).sqrt()",
+    because="The root of any number above 0 will do where the result is thrown away.",
+)
