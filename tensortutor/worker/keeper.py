@@ -5,6 +5,7 @@ ends the kernel ends all others. Elsewhere it is the subreaper of all that the p
 ends them by name.
 """
 
+import contextlib
 import os
 import select
 import shutil
@@ -21,6 +22,7 @@ from tensortutor.worker.program import become
 
 LOOK_EVERY_S = 0.1
 MEASURE_EVERY_S = 0.5
+LONGEST_CLEAN_UP_S = 60.0
 MOST_THREADS = 2048
 
 
@@ -133,7 +135,8 @@ class Keeper:
         now = time.monotonic()
         if now < self._next_measure:
             return ""
-        if processes.memory_of_all(self._allowed.memory_bytes) > self._allowed.memory_bytes:
+        memory = self._allowed.memory_bytes
+        if processes.memory_of_all(memory, self._allowed.processes) > memory:
             return "memory"
         taken = sum(disk_use(folder) for folder in self._folders())
         # What an earlier run left behind does not count, or this one could not even remove it.
@@ -155,7 +158,10 @@ class Keeper:
         """End what is left. In a PID namespace the kernel does it when this process ends."""
         if self._isolated:
             return
-        deadline = time.monotonic() + 5
+        # All of its group at once: a program that forks without end cannot outrun that.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program, signal.SIGKILL)
+        deadline = time.monotonic() + LONGEST_CLEAN_UP_S
         while processes.end_descendants() and time.monotonic() < deadline:
             reap(program)
         shutil.rmtree(self._folder, ignore_errors=True)

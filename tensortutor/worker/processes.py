@@ -5,6 +5,9 @@ import os
 import signal
 
 
+MANY = 1024
+
+
 def children(pid: str) -> list[str]:
     """The direct children of a process, over all its threads."""
     found: list[str] = []
@@ -17,17 +20,22 @@ def children(pid: str) -> list[str]:
     return found
 
 
-def descendants() -> list[str]:
-    """All processes below this one, parents before children."""
+def descendants(most: int) -> list[str]:
+    """The processes below this one, parents before children; the walk ends at more than `most`.
+
+    Without an end it would never catch up with a program that forks without end.
+    """
     found = children("self")
     for pid in found:  # grows while it is walked
+        if len(found) > most:
+            break
         found += children(pid)
     return found
 
 
 def too_many(most_processes: int, most_threads: int) -> bool:
     """There are more processes, or more threads in all, below this one than allowed."""
-    found = descendants()
+    found = descendants(most_processes)
     if len(found) > most_processes:
         return True
     threads = 0
@@ -41,7 +49,7 @@ def too_many(most_processes: int, most_threads: int) -> bool:
 
 def end_descendants() -> bool:
     """Kill all processes below this one and collect them. True if there may be more."""
-    found = descendants()
+    found = descendants(MANY)
     for pid in found:
         try:
             os.kill(int(pid), signal.SIGKILL)
@@ -55,13 +63,14 @@ def end_descendants() -> bool:
             return bool(found)
 
 
-def memory_of_all(enough: int) -> int:
+def memory_of_all(enough: int, most: int) -> int:
     """Bytes of memory that the processes below this one have for themselves.
 
-    Exact only when it may be more than `enough`: pages that forked processes share are counted in
+    most: look at no more processes than that; the measuring of many would take seconds, in which
+    they could become many more. Exact only when it may be more than `enough`: pages that forked processes share are counted in
     each of them at first, and only then divided among them, which takes milliseconds.
     """
-    found = descendants()
+    found = descendants(most)[:most]
     rough = sum(_kib(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in found)
     if rough * 1024 <= enough:
         return rough * 1024

@@ -1,4 +1,5 @@
 # tries = "To sign verdicts with what the frames hold, and to leave before the judge can object."
+# known = {all = "it runs in the process of the checks and reads their frames and objects"}
 # outcome = ["done", "exited", "raised"]
 # judged = true
 import json
