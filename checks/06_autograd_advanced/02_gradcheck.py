@@ -5,6 +5,7 @@ import torch
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_dtype,
     expect_equal,
@@ -366,3 +367,10 @@ def numeric_grad(fn, x, h=1e-6):
         down = [*numbers[:i], number - h, *numbers[i + 1 :]]
         slopes.append((value(up) - value(down)) / (2 * h))
     return torch.tensor(slopes, dtype=torch.float64, device=x.device).reshape(x.shape)
+
+
+equivalent(
+    "grad = torch.zeros_like(base.reshape(-1))",
+    "grad = torch.ones_like(base.reshape(-1))",
+    because="Every element is written before it is read.",
+)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 
-
 MANY = 1024
 
 
