@@ -66,8 +66,9 @@ def memory_of_all(enough: int, most: int) -> int:
     """Bytes of memory that the processes below this one have for themselves.
 
     most: look at no more processes than that; the measuring of many would take seconds, in which
-    they could become many more. Exact only when it may be more than `enough`: pages that forked processes share are counted in
-    each of them at first, and only then divided among them, which takes milliseconds.
+    they could become many more. Exact only when it may be more than `enough`: pages that forked
+    processes share are counted in each of them at first, and only then divided among them, which
+    takes milliseconds.
     """
     found = descendants(most)[:most]
     rough = sum(_kib(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in found)
