@@ -32,6 +32,8 @@ def describe(value: Any) -> str:
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         items = ", ".join(describe(item) for item in value[:3])
         more = f", … {len(value)} in all" if len(value) > 3 else ""
+        if isinstance(value, tuple) and len(value) == 1:
+            more = ","
         return f"[{items}{more}]" if isinstance(value, list) else f"({items}{more})"
     try:
         if callable(value) and hasattr(value, "__name__"):

@@ -70,10 +70,11 @@ def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
     """Refuse to run what the learner has yet to predict."""
     step = lesson.steps[index]
     given = session.progress.answers(lesson.id)
-    waits = any((index, number) not in given for number in range(len(step.quizzes)))
+    waits = [n for n in range(len(step.quizzes)) if (index, n) not in given]
     if waits and step.pane is not None and step.pane.kind == "predict":
         raise Refused(
-            f"Predict before you run it: tensortutor answer {lesson.id} {index + 1} VALUE"
+            f"Predict before you run it: tensortutor answer {lesson.id} {index + 1} VALUE "
+            f"--question {waits[0] + 1}"
         )
 
 

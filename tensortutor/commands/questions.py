@@ -22,11 +22,12 @@ def answer(session: Session, arguments: Namespace) -> int:
     except answers.NotAnAnswer as error:
         raise Refused(f"{text!r} is no answer to this question. {error}") from None
     right = answers.is_right(quiz, value)
-    _tell(session, lesson, right, answers.explanation(quiz, value))
+    # Kept first: whoever reads the reply may close the pipe before its end.
     progress = session.progress
     progress.record_answer(lesson.id, index, number, answers.written(quiz, value), right)
     if not left_to_do(session, lesson, index):
         progress.mark_step(lesson.id, index)
+    _tell(session, lesson, right, answers.explanation(quiz, value))
     return 0 if right else FAILED
 
 

@@ -1,5 +1,6 @@
 """What a learner answers to a question: reading it, judging it, keeping it."""
 
+import ast
 import json
 import math
 import re
@@ -7,6 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensortutor.course.model import Quiz
+
+NAMES = ("nan", "inf", "-inf", "none", "true", "false")
+"""Words of Python that may be typed in any case."""
 
 
 class NotAnAnswer(ValueError):
@@ -79,12 +83,32 @@ def _same_number(quiz: Quiz, value: float, wanted: float) -> bool:
 
 def _same_text(quiz: Quiz, value: str, wanted: str) -> bool:
     del quiz
-    return _squeezed(value) == _squeezed(wanted)
+    if _squeezed(value) == _squeezed(wanted):
+        return True
+    meant, right = _literal(value), _literal(wanted)
+    return right is not None and type(meant) is type(right) and meant == right
 
 
 def _same_items(quiz: Quiz, value: Sequence[Any], wanted: Sequence[Any]) -> bool:
     del quiz
     return list(value) == list(wanted)
+
+
+def _literal(text: str) -> Any:
+    """The Python value that a text writes, however it is spaced: [1,2.] is [1.0, 2.0].
+
+    None for what is no number, list or tuple. A tensor as printed counts as what is in it.
+    """
+    text = _squeezed(text)
+    inside = re.fullmatch(r"tensor\((.*)\)", text)
+    text = inside[1] if inside else text
+    if text.casefold() in NAMES:
+        return text.casefold()
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, (int, float, list, tuple)) else None
 
 
 def _squeezed(text: str) -> str:
@@ -191,6 +215,6 @@ _HOW = {
     "truth": "Type true or false.",
     "choice": "Type the number of a choice.",
     "order": "Type the numbers of the lines in the right order, such as 2,1,3.",
-    "text": "Type a word or a short text.",
+    "text": "Type a word, a short text, or a value as Python writes it, such as [1, 2].",
     "shape": "Type the sizes, such as 2,3,4; for a scalar, the word scalar.",
 }

@@ -60,7 +60,7 @@ class Keeper:
         self._next_measure = 0.0
         self._most_bytes = -1
         self._interrupting = False
-        self._shared_before = set(processes.shared_files())
+        self._shared_before = processes.shared_files()
 
     def watch(self, channel: socket.socket, out: int, err: int) -> None:
         """Fork the program's process, see it through, clean up. Never returns."""

@@ -90,34 +90,43 @@ def _kib(path: str, names: tuple[str, ...]) -> int:
 SHARED = "/dev/shm"
 
 
-def shared_files() -> list[str]:
-    """The files of shared memory that this user owns."""
+def shared_files() -> dict[int, str]:
+    """The files of shared memory that this user owns, by inode."""
     try:
         with os.scandir(SHARED) as entries:
-            return [e.path for e in entries if e.stat(follow_symlinks=False).st_uid == os.getuid()]
+            return {
+                entry.inode(): entry.path
+                for entry in entries
+                if entry.stat(follow_symlinks=False).st_uid == os.getuid()
+            }
     except OSError:
-        return []  # there is no such folder, or one of them has just gone
+        return {}  # there is no such folder, or one of them has just gone
 
 
-def remove_shared_files(before: set[str]) -> None:
-    """Remove those that were not there before and that no process has mapped or open."""
-    new = set(shared_files()) - before
+def remove_shared_files(before: dict[int, str]) -> None:
+    """Remove those that were not there before and that no process has mapped or open.
+
+    By inode: a semaphore is mapped under another name than the one that it has in the folder.
+    """
+    new = {inode: path for inode, path in shared_files().items() if inode not in before}
     if not new:
         return
+    used: set[int] = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        new -= _used_by(pid)
-    for path in new:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        used |= _used_by(pid)
+    for inode, path in new.items():
+        if inode not in used:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
-def _used_by(pid: str) -> set[str]:
-    """The files that a process has mapped or open, as far as we may see them."""
-    used: set[str] = set()
+def _used_by(pid: str) -> set[int]:
+    """The inodes of shared memory that a process has mapped or open, as far as we may see them."""
+    used: set[int] = set()
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
-        used |= {line.rstrip("\n").partition("/")[2] for line in file if SHARED in line}
+        used |= {int(line.split()[4]) for line in file if SHARED in line}
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
-                used.add(os.readlink(f"/proc/{pid}/fd/{name}").removeprefix("/"))
-    return {f"/{path}" for path in used}
+                used.add(os.stat(f"/proc/{pid}/fd/{name}").st_ino)
+    return used

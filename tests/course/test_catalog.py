@@ -100,7 +100,7 @@ def test_the_built_in_course_is_found_and_whole():
     course, problems = read_course(root)
     assert problems == ()
     assert course.chapters[0].id == "tensors"
-    assert load_course(root) == course
+    assert load_course(root, thorough=True) == course
 
 
 def test_a_course_is_found_by_its_folder(tmp_path):

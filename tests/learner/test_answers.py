@@ -133,3 +133,24 @@ def test_what_is_kept_is_read_again(data: st.DataObject) -> None:
     again = read(question, written(question, value))
     assert is_right(question, again)
     assert shown(question, again) == shown(question, value)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "typed", "right"),
+    [
+        ("[[3], [4]]", "[[3],[4]]", True),
+        ("[2.0, 40.0]", "[2,40]", True),
+        ("(1, 12)", "(1,12)", True),
+        ("nan", "tensor(nan)", True),
+        ("nan", "NaN", True),
+        ("None", "none", True),
+        ("[4, 1]", "tensor([4., 1.])", True),
+        ("[1, 2]", "(1, 2)", False),
+        ("[1, 2]", "[2, 1]", False),
+        ("float32", "Float32", False),
+        ("nan", "inf", False),
+    ],
+)
+def test_a_value_may_be_spelt_as_python_would_read_it(wanted, typed, right):
+    question = Quiz("text", "?", wanted, f"str({wanted!r})", "", 1)
+    assert is_right(question, read(question, typed)) is right

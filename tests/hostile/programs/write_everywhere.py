@@ -16,7 +16,11 @@ folders = [
     *site.getsitepackages(), os.path.dirname(sys.executable), sys.prefix, "/", "/usr/lib", "/etc",
     "/var/tmp", "/opt", "/run", "/sys/fs/cgroup", "/proc/sys/kernel", "/proc/1", "/dev",
 ]  # fmt: skip
+# Below /tmp a run in namespaces writes into memory of its own; the world outside is looked at too.
+own = os.path.exists("/lesson")  # only there has a run namespaces of its own
 for folder in folders:
+    if own and folder.startswith("/tmp/"):
+        continue
     path = os.path.join(folder, world["token"])
     try:
         with open(path, "w") as file:
