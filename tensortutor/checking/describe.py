@@ -35,6 +35,10 @@ def describe(value: Any) -> str:
         if isinstance(value, tuple) and len(value) == 1:
             more = ","
         return f"[{items}{more}]" if isinstance(value, list) else f"({items}{more})"
+    if type(value) is dict:
+        pairs = [f"{describe(key)}: {describe(item)}" for key, item in list(value.items())[:3]]
+        more = f", … {len(value)} in all" if len(value) > 3 else ""
+        return f"{{{', '.join(pairs)}{more}}}"
     try:
         if callable(value) and hasattr(value, "__name__"):
             return str(value.__name__)

@@ -115,7 +115,9 @@ def _a(value: Any) -> str:
 def expect_tensor(got: Any, *, name: str = "the result", hint: str = "") -> None:
     """`got` is a tensor."""
     if got is None:
-        raise Unmet(f"{name} is None", cause="A function without `return` gives None.", hint=hint)
+        # Only of a call's own result: a part of one may be None for other reasons.
+        cause = "A function without `return` gives None." if name == "the result" else ""
+        raise Unmet(f"{name} is None", cause=cause, hint=hint)
     if not isinstance(got, Tensor):
         raise Unmet(
             f"{name} is not a tensor", got=describe(got), expected="a torch.Tensor", hint=hint
@@ -178,7 +180,8 @@ def expect_close(
     if bool(same.all()):
         return
     wrong = (~same).nonzero()
-    first = tuple(int(i) for i in wrong[0])
+    strange = (isnan(a) & ~isnan(b)).nonzero()  # shown first: it is what the cause speaks of
+    first = tuple(int(i) for i in (strange if len(strange) else wrong)[0])
     found, right = describe_values(a[first], b[first])
     place = f"at {list(first)}" if first else "in its only element"
     raise Unmet(
