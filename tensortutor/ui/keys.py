@@ -59,9 +59,9 @@ LESSON = [
 ]
 
 EDITOR = [
-    _key("editor.newline", "enter", "newline", "New line, indented", first=True),
-    _key("editor.indent", "tab", "indent", "Indent", first=True),
-    _key("editor.dedent", "shift+tab", "dedent", "Dedent", first=True),
+    _key("editor.newline", "enter", "newline", "New line, indented"),
+    _key("editor.indent", "tab", "indent", "Indent"),
+    _key("editor.dedent", "shift+tab", "dedent", "Dedent"),
     _key("editor.comment", "ctrl+underscore,ctrl+slash", "comment", "Comment in or out"),
     _key("editor.leave", "escape", "leave", "Leave the editor", first=True),
 ]

@@ -1,5 +1,6 @@
 import pytest
 from textual.app import App
+from textual.events import Key
 from textual.widgets.text_area import Selection
 
 from tensortutor.ui.widgets.editor import MARGIN, Editor
@@ -148,3 +149,20 @@ async def test_marks_show_in_the_gutter_and_on_the_line():
         grounds = [editor.render_line(y)._segments[-1].style.bgcolor for y in range(3)]
         assert grounds[2] != grounds[1] != grounds[0]
         assert editor.cursor_location == (2, 0)
+
+
+async def test_keys_that_come_all_at_once_keep_their_order():
+    """As they do from a fast typist, a slow line, or a terminal that pastes key by key."""
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.focus()
+        await pilot.pause()
+        keys = [*"if x:", "enter", *"yy", "backspace", "enter", *"z", "enter", "tab", *"w"]
+        for key in keys:
+            name = {":": "colon", " ": "space"}.get(key, key)
+            character = key if len(key) == 1 else None
+            app.post_message(Key(name, character))
+        await pilot.pause()
+        await pilot.pause()
+        assert editor.text == "if x:\n    y\n    z\n        w"

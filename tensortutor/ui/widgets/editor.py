@@ -8,6 +8,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.binding import BindingType
 from textual.document._document import Selection
+from textual.events import Key
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
@@ -139,6 +140,22 @@ class Editor(TextArea):
         return Strip([marked, *tinted], strip.cell_length)
 
     # Keys
+
+    async def _on_key(self, event: Key) -> None:
+        # A binding runs before or after this widget gets the keys around it: fast typing would
+        # come out in another order. What belongs between two letters is done here, in its turn.
+        act = {
+            "enter": self.action_newline,
+            "tab": self.action_indent,
+            "shift+tab": self.action_dedent,
+            "backspace": self.action_delete_left,
+        }.get(event.key)
+        if act is None:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        act()
 
     def action_newline(self) -> None:
         """Break the line and indent the new one as Python wants it."""
