@@ -194,9 +194,10 @@ def epochs_differ(answer, rng, device):
 
 @check("epoch_order: no epoch of another seed is the same")
 def seeds_apart(answer, rng, device):
-    n, seed = rng.randrange(30, 60), rng.choice((0, rng.randrange(1000)))
+    n, seed = rng.randrange(30, 60), rng.choice((0, 1))
     pairs = [(seed + i, epoch) for i in range(5) for epoch in range(5)]
     pairs += [(1, 11), (11, 1), (6, 12), (12, 6)]
+    pairs += [(0, many) for many in (100, 128, 1000, 1024)]  # a multiplier is not enough
     seen = {}
     for pair in dict.fromkeys(pairs):
         order = tuple(order_of(answer, n, *pair).tolist())
@@ -290,6 +291,11 @@ def epoch_order(n, seed, epoch):
 @mutant("multiplies seed and epoch", caught_by=epochs_differ)
 def epoch_order(n, seed, epoch):
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed * epoch))
+
+
+@mutant("gives each seed a thousand epochs", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1000 + epoch))
 
 
 @mutant("writes seed and epoch side by side", caught_by=seeds_apart)
