@@ -1,6 +1,6 @@
 # tries = "A fork bomb, of 512 processes: one without end would harm the machine if it got away."
 # outcome = ["processes"]
-# limits = {wall_s = 10}
+# limits = {wall_s = 60}
 import os
 import time
 
