@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, equal, isclose, isnan
+from torch import Tensor, isclose, isnan
 
 from tensortutor.checking.causes import cause_of_shape, cause_of_values
 from tensortutor.checking.describe import describe, describe_tensor, describe_values
@@ -260,8 +260,3 @@ def expect_raises(kind: type[Exception], message: str, *, hint: str = "") -> Ite
     except kind:
         return
     raise Unmet(message, expected=kind.__name__, got="no exception", hint=hint)
-
-
-def same_bits(a: Tensor, b: Tensor) -> bool:
-    """Same shape, dtype and values, NaN apart."""
-    return a.dtype == b.dtype and equal(a, b)
