@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -45,24 +45,42 @@ TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 class Snapshot:
     """What the checks rely on, as it was when this was made."""
 
-    def __init__(self, *more: ModuleType) -> None:
-        """more: modules of the machinery besides OURS; the check file is one."""
-        ours = (*OURS, sys.modules[__name__], *more)
-        self.modules = [(vars(module), dict(vars(module))) for module in (*OUTER, *ours)]
-        self.imported = {module.__name__: module for module in (*OUTER, *ours)}
-        classes = (*CLASSES, *(kind for module in ours for kind in own_classes(module)))
-        self.classes = [(kind, dict(vars(kind))) for kind in classes]
-        self.functions = [
-            (function, function.__code__, function.__defaults__, function.__kwdefaults__,
-             dict(function.__kwdefaults__ or {}))
-            for module in (*ours, torch.nn.functional) for function in functions_of(module)
-        ]  # fmt: skip
+    def __init__(self) -> None:
+        self.modules: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self.imported: dict[str, ModuleType] = {}
+        self.classes: list[tuple[type, dict[str, Any]]] = []
+        self.functions: list[tuple[FunctionType, Any, Any, Any, dict[str, Any]]] = []
+        self._add_modules(OUTER)
+        self._add_classes(CLASSES)
+        self._add_functions(functions_of(torch.nn.functional))
+        self.add(*OURS, sys.modules[__name__])
         self.callbacks = list(gc.callbacks)
         # Taken now: when they are needed, their names may mean something else.
         self.clear = (sys.settrace, sys.setprofile, threading.settrace)
-
         own = private_copies()
         self._restore, self._leave_modes = own["restore"], own["leave_modes"]
+
+    def add(self, *machinery: ModuleType) -> None:
+        """Remember more modules of the machinery, with their classes and functions."""
+        self._add_modules(machinery)
+        for module in machinery:
+            self._add_classes(own_classes(module))
+            self._add_functions(functions_of(module))
+
+    def _add_modules(self, modules: Iterable[ModuleType]) -> None:
+        for module in modules:
+            self.modules.append((vars(module), dict(vars(module))))
+            self.imported[module.__name__] = module
+
+    def _add_classes(self, classes: Iterable[type]) -> None:
+        self.classes += [(kind, dict(vars(kind))) for kind in classes]
+
+    def _add_functions(self, functions: Iterable[FunctionType]) -> None:
+        self.functions += [
+            (function, function.__code__, function.__defaults__, function.__kwdefaults__,
+             dict(function.__kwdefaults__ or {}))
+            for function in functions
+        ]  # fmt: skip
 
     def mark(self) -> Callable[[], None]:
         """Call before the program gets control; call the result when it has given it back."""
@@ -123,7 +141,7 @@ def functions_of(module: ModuleType) -> Iterator[FunctionType]:
 def restore_class(kind: type, before: dict[str, Any]) -> None:
     """Take back what was set on a class, and what was added to it."""
     now = vars(kind)
-    if dict(now) == before:
+    if now == before:
         return
     for name, value in before.items():
         if now.get(name) is not value and name not in ("__dict__", "__weakref__"):

@@ -32,14 +32,17 @@ class Judging:
     """One judging: made before the learner's program runs, used after."""
 
     def __init__(
-        self, judge: Judge, signer: "Signer", channel: Channel, device: torch.device
-    ) -> None:
+        self, judge: Judge, signer: "Signer", channel: Channel, device: torch.device,
+        snapshot: Snapshot,
+    ) -> None:  # fmt: skip
+        """snapshot: taken before anything of the learner's ran."""
         self._judge = judge
         self._signer = signer
         self._channel = channel
         self._device = device
         self._declared = load(judge)
-        self._snapshot = Snapshot(sys.modules[CHECKS], sys.modules[__name__])
+        self._snapshot = snapshot
+        self._snapshot.add(sys.modules[CHECKS], sys.modules[__name__])
         self._after_program = self._snapshot.mark()
         self._variant: set[CodeType] = set()
 
@@ -109,7 +112,7 @@ def load(judge: Judge) -> Declarations:
 def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, path: str) -> Verdict:
     """One check with the inputs of one seed."""
     rng = random.Random(seed)
-    torch.manual_seed(rng.randrange(2**31))
+    seed_torch(rng.randrange(2**31), device)
     try:
         check.run(answer, rng, device)
     except Unmet as unmet:
@@ -133,6 +136,18 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
         return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **blame(error, path))
     return Verdict(check.name, True, seed, 0.0)
+
+
+def seed_torch(seed: int, device: torch.device) -> None:
+    """Seed the generators that a check on this device draws from.
+
+    For each device that is not awake torch.manual_seed formats the stack: half of the time that a
+    small check takes.
+    """
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def blame(error: BaseException, path: str) -> dict[str, str]:

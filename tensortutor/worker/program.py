@@ -21,30 +21,27 @@ import torch
 from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Assignment, Ended, Setup, message_to_json
-from tensortutor.protocol.wire import from_wire, to_wire
+from tensortutor.protocol.wire import from_wire
 from tensortutor.worker.capture import Channel, Streams, install_interrupt
 from tensortutor.worker.confine import Confinement
 from tensortutor.worker.devices import wake
+from tensortutor.worker.integrity import Snapshot
 from tensortutor.worker.judge import Judging, Signer
 from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
+from tensortutor.worker.rehearsal import rehearse
 from tensortutor.worker.tracebacks import raised, text_of
-
-REHEARSAL = """
-import torch
-x = torch.arange(9.0).reshape(3, 3) / 7
-text = repr(x @ x), str((x * 2 + 1).sum()), f"{x.mean().item():.3f}", str(x.shape), str(x.dtype)
-"""
 
 
 def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
     """Wait for one job and do it. Never returns."""
     link = Link(sock)
     confinement.prepare()
-    reseed()
     wake(setup.device)
     prepare_environment(folder, folder)
     rehearse()
+    snapshot = Snapshot()
+    reseed()
     assignment = link.receive()
     if not isinstance(assignment, Assignment):
         os._exit(0)
@@ -61,20 +58,8 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
         channel.send_json(message_to_json(run_ranks(job, setup, channel, folder, signer)))
         os._exit(0)
     program = Program(job, setup, channel, folder)
-    code = program.run(signer)
+    code = program.run(signer, snapshot)
     program.leave(code)
-
-
-def rehearse() -> None:
-    """Do once, unseen, what nearly every program does.
-
-    A forked process copies each page of memory when it first writes to it. The pages that hold
-    the counters of torch's printing code, say, are copied now and not while the learner waits.
-    """
-    from_wire(Job, to_wire(Job("")))
-    namespace: dict[str, Any] = {}
-    exec(compile(REHEARSAL, "<rehearsal>", "exec"), namespace)
-    gc.collect()
 
 
 def reseed() -> None:
@@ -109,12 +94,15 @@ class Program:
         self._owner = os.getpid()
         self._judging: Judging | None = None
 
-    def run(self, signer: Signer | None) -> int:
-        """Run the program, then probes and checks. Returns the exit status."""
+    def run(self, signer: Signer | None, snapshot: Snapshot) -> int:
+        """Run the program, then probes and checks. Returns the exit status.
+
+        snapshot: taken before anything of the learner's ran.
+        """
         self._write_file()
         device = torch.device(self._setup.device)
         if self._job.judge is not None and signer is not None:
-            self._judging = Judging(self._job.judge, signer, self._channel, device)
+            self._judging = Judging(self._job.judge, signer, self._channel, device, snapshot)
         self._streams = Streams(self._channel)
         install_interrupt(self._channel)
         show_plain_warnings(self._path, self._job.filename)

@@ -28,6 +28,7 @@ from tensortutor.protocol.framing import Decoder, ProtocolError
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Ended, Setup
 from tensortutor.worker.capture import Channel
+from tensortutor.worker.integrity import Snapshot
 from tensortutor.worker.judge import Signer
 from tensortutor.worker.link import Link
 from tensortutor.worker.program import Program
@@ -102,7 +103,7 @@ def become_rank(
             TORCHELASTIC_RUN_ID="none",
         )  # fmt: skip
         program = Program(job, setup, Channel(Link(sock)), os.path.join(folder, f"rank{number}"))
-        program.leave(program.run(Signer("00")))
+        program.leave(program.run(Signer("00"), Snapshot()))
     finally:
         os._exit(70)
 
