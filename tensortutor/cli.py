@@ -240,45 +240,53 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def perform(arguments: argparse.Namespace) -> int:
-    """Call the command. Returns its exit status; what it refuses is told on stderr."""
-    from tensortutor.commands.session import Refused, Session
+    """Call the app or the command. Returns its exit status; what it refuses is told on stderr."""
+    from tensortutor.commands.errors import Refused
     from tensortutor.course.problems import CourseError
     from tensortutor.learner.errors import StorageError
-    from tensortutor.report import Printer
 
     options = AppOptions(
         arguments.course, arguments.device, arguments.sandbox, arguments.python, arguments.lesson
     )
-    printer = Printer()
-    session = Session(options, printer, arguments.json)
+    command: Command | None = getattr(arguments, "called", None)
     try:
-        return call(session, arguments)
+        if arguments.json and (command is None or not command.json):
+            able = ", ".join(command.name for command in COMMANDS if command.json)
+            raise Refused(f"--json is for these commands: {able}.")
+        if command is None:
+            # Nothing of the command line's own is loaded before the first screen stands.
+            from tensortutor.commands.app import start
+
+            return start(options)
+        return call(command, options, arguments)
     except Refused as error:
-        printer.note(str(error))
+        tell(str(error))
         return error.status
     except (StorageError, CourseError) as error:
-        printer.note(str(error))
+        tell(str(error))
         return MISUSE
+
+
+def call(command: Command, options: AppOptions, arguments: argparse.Namespace) -> int:
+    """Do what the command does."""
+    from tensortutor.commands.session import Session
+    from tensortutor.report import Printer
+
+    module, _, function = command.function.partition(".")
+    do = getattr(importlib.import_module(f"tensortutor.commands.{module}"), function)
+    session = Session(options, Printer(), arguments.json)
+    try:
+        status: int = do(session, arguments)
+        return status
     finally:
         session.close()
 
 
-def call(session: Any, arguments: argparse.Namespace) -> int:
-    """The app, or the command that was named."""
-    from tensortutor.commands.session import Refused
+def tell(sentence: str) -> None:
+    """Say on stderr why nothing was done."""
+    from tensortutor.report import Printer
 
-    command: Command | None = getattr(arguments, "called", None)
-    if session.json and (command is None or not command.json):
-        able = ", ".join(command.name for command in COMMANDS if command.json)
-        raise Refused(f"--json is for these commands: {able}.")
-    if command is None:
-        from tensortutor.commands.app import start
-
-        return start(session.options)
-    module, _, function = command.function.partition(".")
-    do = getattr(importlib.import_module(f"tensortutor.commands.{module}"), function)
-    status: int = do(session, arguments)
-    return status
+    Printer().note(sentence)
 
 
 def silence() -> None:

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from tensortutor.commands.session import Refused
+from tensortutor.commands.errors import Refused
 from tensortutor.options import AppOptions
 
 SMALLEST = (60, 16)

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from tensortutor.commands.errors import Refused
 from tensortutor.commands.mutation import expected_mutants, try_mutants
-from tensortutor.commands.session import Refused, Session
+from tensortutor.commands.session import Session
 from tensortutor.course.catalog import UnknownLesson, find_course, find_lesson, read_course
 from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson

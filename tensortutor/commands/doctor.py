@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from tensortutor import __version__
 from tensortutor.commands.app import why_not
-from tensortutor.commands.session import Refused, Session
+from tensortutor.commands.errors import Refused
+from tensortutor.commands.session import Session
 from tensortutor.learner.errors import StorageError
 
 if TYPE_CHECKING:

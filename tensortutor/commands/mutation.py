@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tensortutor.commands.session import Refused, Session
+from tensortutor.commands.errors import Refused
+from tensortutor.commands.session import Session
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.mutate import LibraryMissing
 from tensortutor.course.survivors import Excused, Fate, Killed, Survived, Unsound, count, survivors

@@ -5,7 +5,8 @@ from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
-from tensortutor.commands.session import Refused, Session, chosen, follow, read_source
+from tensortutor.commands.errors import Refused
+from tensortutor.commands.session import Session, chosen, follow, read_source
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import opened_by

@@ -2,9 +2,11 @@
 
 from argparse import Namespace
 
+from tensortutor.commands.errors import Refused
 from tensortutor.commands.reading import left_to_do
-from tensortutor.commands.session import Refused, Session
-from tensortutor.course.model import Lesson, Prose
+from tensortutor.commands.session import Session
+from tensortutor.course.material import Prose
+from tensortutor.course.model import Lesson
 from tensortutor.learner import answers
 
 FAILED = 1

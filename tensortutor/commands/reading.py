@@ -3,8 +3,10 @@
 from argparse import Namespace
 from itertools import chain
 
-from tensortutor.commands.session import Refused, Session
-from tensortutor.course.model import Chapter, Lesson, Prose
+from tensortutor.commands.errors import Refused
+from tensortutor.commands.session import Session
+from tensortutor.course.material import Prose
+from tensortutor.course.model import Chapter, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import continue_at, missing, next_lesson, state
 

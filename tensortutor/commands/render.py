@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.syntax import Syntax
 
-from tensortutor.course.model import JUDGED, Failure, Lesson, Pane, Prose, Quiz, Step
+from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
+from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.learner import answers
 from tensortutor.report import Printer
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensortutor.commands.errors import Refused
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
@@ -23,16 +24,6 @@ from tensortutor.report import Printer
 
 if TYPE_CHECKING:
     from tensortutor.runner import Runner
-
-MISUSE = 2
-
-
-class Refused(Exception):
-    """A command cannot be done. `str` is the sentence for the learner."""
-
-    def __init__(self, sentence: str, status: int = MISUSE) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class Session:

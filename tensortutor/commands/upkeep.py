@@ -3,7 +3,8 @@
 import sys
 from argparse import Namespace
 
-from tensortutor.commands.session import Refused, Session
+from tensortutor.commands.errors import Refused
+from tensortutor.commands.session import Session
 from tensortutor.course.model import Lesson
 
 

@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tensortutor.course.contents import Entry, read_contents
 from tensortutor.course.frontmatter import read_front_matter, requires_line
-from tensortutor.course.judgefile import read_judge
-from tensortutor.course.links import broken_links
-from tensortutor.course.model import Chapter, Course, JudgeFile, Lesson
+from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.course.order import prerequisite_problems
-from tensortutor.course.parse import parse_lesson
 from tensortutor.course.problems import CourseError, Problem, Report, listed, nearest
+
+if TYPE_CHECKING:
+    from tensortutor.course.declared import JudgeFile
 
 GROUP = "tensortutor.courses"
 CONTENTS = "lessons/course.toml"
@@ -78,6 +79,8 @@ def _glance(root: Path, path: Path, id: str) -> tuple[Lesson, list[Problem]]:
     front, _ = read_front_matter(start.decode("utf-8", "replace"), report)
 
     def read() -> Lesson:
+        from tensortutor.course.parse import parse_lesson  # not before a lesson is opened
+
         shown = Report(report.path)
         judge, found = _read_judge(root, path, shown, thorough=False)
         lesson, wrong = parse_lesson(path.read_bytes(), id, judge, path, root)
@@ -164,6 +167,8 @@ def _near(name: str, course: Course) -> str:
 
 def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson], list[Problem]]:
     """The lessons of one folder, in order."""
+    from tensortutor.course.parse import parse_lesson
+
     lessons: list[Lesson] = []
     problems: list[Problem] = []
     taken: dict[str, str] = {}
@@ -189,8 +194,11 @@ def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson
 
 def _read_judge(
     root: Path, path: Path, shown: Report, thorough: bool
-) -> tuple[JudgeFile, list[Problem]]:
+) -> tuple["JudgeFile", list[Problem]]:
     """The check file beside the lesson at `path`; its absence is the lesson's problem."""
+    from tensortutor.course.declared import JudgeFile
+    from tensortutor.course.judgefile import read_judge
+
     judge = root / "checks" / path.parent.name / f"{path.stem}.py"
     name = judge.relative_to(root).as_posix()
     if not judge.is_file():
@@ -219,6 +227,8 @@ def _better(name: str) -> str:
 
 def _across(course: Course) -> Iterator[Problem]:
     """What only the whole course can tell: prerequisites and links."""
+    from tensortutor.course.links import broken_links
+
     yield from _prerequisites(course)
     for lesson in course.lessons:
         for line, target in broken_links(lesson):

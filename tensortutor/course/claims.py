@@ -16,7 +16,8 @@ from tensortutor.course.holds import (
     rejected,
 )
 from tensortutor.course.jobs import check_job, limits_for, program_job
-from tensortutor.course.model import Lesson, Pane, Quiz, Step
+from tensortutor.course.material import Pane, Quiz, Step
+from tensortutor.course.model import Lesson
 from tensortutor.course.record import Record
 from tensortutor.course.shortcut import takes_shortcut
 from tensortutor.course.steps import PRINTING

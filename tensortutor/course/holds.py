@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensortutor.course.model import Failure, Pane, Quiz
+from tensortutor.course.material import Failure, Pane, Quiz
 from tensortutor.course.record import Record
 from tensortutor.protocol.events import Verdict
 

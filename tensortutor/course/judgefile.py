@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensortutor.course.model import Equivalent, JudgeFile, Shortcut, Variant
+from tensortutor.course.declared import Equivalent, JudgeFile, Shortcut, Variant
 from tensortutor.course.problems import Report, decode, listed, nearest
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

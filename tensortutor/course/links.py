@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from tensortutor.course.model import Lesson, Prose
+from tensortutor.course.material import Prose
+from tensortutor.course.model import Lesson
 
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 CODE = re.compile(r"^ *(`{3,}|~{3,}).*?^ *\1[`~]*[ \t]*$|(`+)(?!`).*?(?<!`)\2(?!`)", re.M | re.S)

@@ -1,141 +1,19 @@
 """A course as data. Everything here is frozen; `parse` and `catalog` make it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # The list of lessons is shown without them.
+    from tensortutor.course.declared import JudgeFile
+    from tensortutor.course.material import Step
 
 PANES = ("run", "predict", "fix", "exercise")
 JUDGED = ("fix", "exercise")
-QUIZZES = ("number", "truth", "choice", "order", "text", "shape")
-
-
-@dataclass(frozen=True)
-class Prose:
-    """Markdown between two fences that mean something. Plain fences stay inside it."""
-
-    markdown: str
-    line: int
-
-
-@dataclass(frozen=True)
-class Pane:
-    """The code of a step. kind: one of PANES. output: what it prints, or None if not said.
-
-    Lines are those of the opening fences; the text begins one line below.
-    """
-
-    kind: str
-    source: str
-    line: int
-    output: str | None = None
-    output_line: int = 0
-
-
-@dataclass(frozen=True)
-class Quiz:
-    """A question. kind: one of QUIZZES.
-
-    answer: number -> float, truth -> bool, choice -> the text of the right choice, order -> the
-    lines in the right order, text -> str, shape -> list of ints. choices: for choice (all) and
-    order (as shown, shuffled). proof: Python whose last expression must equal the answer, run
-    after the step's code. wrong: explanations that belong to particular wrong answers.
-    """
-
-    kind: str
-    ask: str
-    answer: Any
-    proof: str
-    explain: str
-    line: int
-    choices: tuple[str, ...] = ()
-    tolerance: float = 1e-4
-    wrong: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A program that fails, and how the last line of its report begins, word for word."""
-
-    source: str
-    message: str
-    line: int
-    message_line: int = 0
-
-
-Block = Prose | Pane | Quiz | Failure
-
-
-@dataclass(frozen=True)
-class Step:
-    """One heading of a lesson: text with at most one code pane."""
-
-    title: str
-    blocks: tuple[Block, ...]
-    line: int
-    hints: tuple[str, ...] = ()
-    solution: str | None = None
-    solution_line: int = 0
-
-    @property
-    def pane(self) -> Pane | None:
-        """The step's code, if it has any."""
-        return next((b for b in self.blocks if isinstance(b, Pane)), None)
-
-    @property
-    def quizzes(self) -> tuple[Quiz, ...]:
-        """The step's questions, in order."""
-        return tuple(b for b in self.blocks if isinstance(b, Quiz))
-
-    @property
-    def failures(self) -> tuple[Failure, ...]:
-        """The step's failing programs, in order."""
-        return tuple(b for b in self.blocks if isinstance(b, Failure))
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A mutant (caught_by names the check that must fail) or an accepted alternative ("")."""
-
-    name: str
-    function: str
-    line: int
-    caught_by: str = ""
-
-
-@dataclass(frozen=True)
-class Shortcut:
-    """What a check does not let the program call. forbids: as written, "torch.softmax"."""
-
-    check: str
-    forbids: tuple[str, ...]
-    line: int
-
-
-@dataclass(frozen=True)
-class Equivalent:
-    """An edit of the solution that no check can tell from it, and why not.
-
-    before, after: the edited statement, as `verify --mutate` prints it.
-    """
-
-    before: str
-    after: str
-    because: str
-    line: int
-
-
-@dataclass(frozen=True)
-class JudgeFile:
-    """What a check file declares, read from its syntax tree without running it."""
-
-    path: Path
-    source: str
-    checks: tuple[str, ...]
-    mutants: tuple[Variant, ...]
-    accepted: tuple[Variant, ...]
-    shortcuts: tuple[Shortcut, ...] = ()
-    equivalents: tuple[Equivalent, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +36,7 @@ class Lesson:
     limits: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def later(cls, read: Callable[[], "Lesson"], **known: Any) -> "Lesson":
+    def later(cls, read: Callable[[], Lesson], **known: Any) -> Lesson:
         """A lesson of which all but steps and judge is known; `read` gives the whole lesson.
 
         Asking for steps or judge raises what `read` raises.

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tensortutor.course.declared import JudgeFile
 from tensortutor.course.fences import Fence, Heading, Piece, scan
 from tensortutor.course.frontmatter import read_front_matter
 from tensortutor.course.judgefile import defined_names, parse_python
-from tensortutor.course.model import JUDGED, JudgeFile, Lesson, Step
+from tensortutor.course.material import Step
+from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.course.problems import Problem, Report, decode, listed, nearest
 from tensortutor.course.steps import StepReader
 

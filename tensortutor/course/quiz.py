@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensortutor.course.fences import Fence
-from tensortutor.course.model import QUIZZES, Quiz
+from tensortutor.course.material import QUIZZES, Quiz
 from tensortutor.course.problems import Report, listed, nearest
 from tensortutor.course.tables import (
     TEXT,

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tensortutor.course.fences import Fence, Heading, Piece, Text
-from tensortutor.course.model import JUDGED, Block, Failure, Pane, Prose, Step
+from tensortutor.course.material import Block, Failure, Pane, Prose, Step
+from tensortutor.course.model import JUDGED
 from tensortutor.course.problems import Report
 from tensortutor.course.quiz import read_quiz
 

@@ -5,9 +5,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from tensortutor.course.bench import Bench, Runner
+from tensortutor.course.declared import Equivalent
 from tensortutor.course.holds import passes
 from tensortutor.course.jobs import check_job
-from tensortutor.course.model import Course, Equivalent, Lesson
+from tensortutor.course.model import Course, Lesson
 from tensortutor.course.mutate import Mutant, mutants_of
 from tensortutor.course.problems import nearest
 from tensortutor.course.record import Record

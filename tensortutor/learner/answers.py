@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensortutor.course.model import Quiz
+from tensortutor.course.material import Quiz
 
 NAMES = ("nan", "inf", "-inf", "none", "true", "false")
 """Words of Python that may be typed in any case."""

@@ -6,10 +6,14 @@ import shutil
 import stat
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tensortutor.course.model import JUDGED, Lesson, Pane
+from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.paths import Paths
+
+if TYPE_CHECKING:
+    from tensortutor.course.material import Pane
 
 
 def file_name(lesson: Lesson, step: int) -> str:
@@ -156,7 +160,7 @@ def _mode(path: Path) -> int | None:
         return None
 
 
-def _pane(lesson: Lesson, step: int) -> Pane:
+def _pane(lesson: Lesson, step: int) -> "Pane":
     pane = lesson.steps[step].pane
     if pane is None:
         raise ValueError(f"step {step + 1} of {lesson.id} has no code")

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tensortutor.course.model import JUDGED, Course, Lesson, Step
+from tensortutor.course.material import Step
+from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from tensortutor.course.model import Lesson, Prose, Quiz
+from tensortutor.course.material import Prose, Quiz
+from tensortutor.course.model import Lesson
 
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.S)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tensortutor.course import holds
-from tensortutor.course.model import Failure, Pane, Quiz
+from tensortutor.course.material import Failure, Pane, Quiz
 from tensortutor.course.record import gather
 from tensortutor.protocol.events import Finished, Frame, Output, Probed, Raised
 from tests.course.fake_runner import DONE, printed, raised

@@ -3,7 +3,7 @@
 import pytest
 
 from tensortutor.course.catalog import load_course
-from tensortutor.course.model import Failure, Pane, Prose, Quiz
+from tensortutor.course.material import Failure, Pane, Prose, Quiz
 from tests.course.tiny import LESSON, TINY, copy_of_tiny
 
 

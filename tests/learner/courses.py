@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensortutor.course.model import Chapter, Course, JudgeFile, Lesson, Pane, Prose, Step
+from tensortutor.course.declared import JudgeFile
+from tensortutor.course.material import Pane, Prose, Step
+from tensortutor.course.model import Chapter, Course, Lesson
 
 STARTER = "def answer():\n    ...\n"
 WALK = "print('walk')\n"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortutor.course.model import QUIZZES, Quiz
+from tensortutor.course.material import QUIZZES, Quiz
 from tensortutor.learner.answers import (
     NotAnAnswer,
     explanation,

@@ -2,17 +2,9 @@
 
 from pathlib import Path
 
-from tensortutor.course.model import (
-    Chapter,
-    Course,
-    Failure,
-    JudgeFile,
-    Lesson,
-    Pane,
-    Prose,
-    Quiz,
-    Step,
-)
+from tensortutor.course.declared import JudgeFile
+from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
+from tensortutor.course.model import Chapter, Course, Lesson
 
 CHECKS = ("equal batches act as one large batch", "a smaller last batch counts for less")
 STARTER = '''\

@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tensortutor.course.model import Quiz
+from tensortutor.course.material import Quiz
 from tensortutor.learner import answers
 from tensortutor.ui import glyphs, keys
 from tensortutor.ui.widgets.markdown import Text

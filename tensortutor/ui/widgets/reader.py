@@ -3,7 +3,7 @@
 from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
-from tensortutor.course.model import Block, Failure, Pane, Prose, Quiz
+from tensortutor.course.material import Block, Failure, Pane, Prose, Quiz
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.questions import Question
