@@ -15,8 +15,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 60
 
-GUESTS = ("worker", "checking")
-CORE = ("options", "protocol", "course", "learner", "runner")
+GUESTS = ("worker", "checking", "lab")
+CORE = ("options", "protocol", "drawing", "course", "learner", "runner")
 LOADS_NOT = {
     **dict.fromkeys(CORE, ("textual", "rich", "torch", "numpy")),
     **dict.fromkeys(GUESTS, ("textual", "rich")),
@@ -26,8 +26,10 @@ LOADS_NOT = {
 }
 MAY_IMPORT = {
     "protocol": {"protocol"},
+    "drawing": {"drawing", "protocol"},
     "checking": {"torch", "checking"},
-    "worker": {"torch", "worker", "checking", "protocol"},
+    "lab": {"torch", "lab", "drawing", "protocol"},
+    "worker": {"torch", "worker", "checking", "lab", "drawing", "protocol"},
 }
 REPORT = """
 import importlib, json, sys

@@ -6,8 +6,9 @@ Every face (the app, the command line, `--json`, the tests) consumes this one st
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
+from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.framing import ProtocolError
 from tensortutor.protocol.wire import from_wire, to_wire
 
@@ -136,12 +137,21 @@ class Finished:
     dropped: int = 0
 
 
-Event = Notice | Started | Output | Raised | CheckStarted | Verdict | Probed | Judged | Finished
+Event = (
+    Notice
+    | Started
+    | Output
+    | Plot
+    | Picture
+    | Raised
+    | CheckStarted
+    | Verdict
+    | Probed
+    | Judged
+    | Finished
+)
 
-KINDS: dict[str, type] = {
-    kind.__name__.lower(): kind
-    for kind in (Notice, Started, Output, Raised, CheckStarted, Verdict, Probed, Judged, Finished)
-}
+KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
 def event_to_json(event: Event) -> dict[str, Any]:

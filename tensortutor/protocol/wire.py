@@ -17,7 +17,8 @@ def to_wire(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: to_wire(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, (list, tuple)):
-        return [to_wire(item) for item in value]
+        # A plot has numbers by the thousand; they need no look each.
+        return list(value) if _are_floats(value) else [to_wire(item) for item in value]
     if isinstance(value, dict):
         return {str(key): to_wire(item) for key, item in value.items()}
     return value
@@ -63,6 +64,8 @@ def _value(hint: Any, value: Any, kind: type, name: str) -> Any:
         if not isinstance(value, list):
             raise ProtocolError(f"{kind.__name__}.{name} is not a list")
         item = typing.get_args(hint)[0]
+        if item in (float, float | None) and _are_floats(value):
+            return tuple(value)
         return tuple(_value(item, v, kind, name) for v in value)
     if dataclasses.is_dataclass(hint):
         return from_wire(typing.cast(type, hint), value)
@@ -71,6 +74,10 @@ def _value(hint: Any, value: Any, kind: type, name: str) -> Any:
     if type(value) is not hint:
         raise ProtocolError(f"{kind.__name__}.{name} is not of type {hint.__name__}")
     return value
+
+
+def _are_floats(values: list[Any] | tuple[Any, ...]) -> bool:
+    return set(map(type, values)) == {float}
 
 
 def _to_float(value: int, kind: type, name: str) -> float:

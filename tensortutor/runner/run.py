@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.events import (
     CheckStarted,
     Event,
@@ -38,6 +39,7 @@ from tensortutor.protocol.setup import (
     message_to_json,
 )
 from tensortutor.protocol.wire import to_wire
+from tensortutor.runner.drawings import Drawings
 from tensortutor.runner.errors import RunnerError
 from tensortutor.runner.sentences import after_ended, after_exited, after_time
 from tensortutor.runner.watch import Watch
@@ -45,7 +47,7 @@ from tensortutor.runner.zygote import Spare
 
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
-FROM_PROGRAM = (Started, Output, Raised, CheckStarted, Verdict, Probed)
+FROM_PROGRAM = (Started, Output, Plot, Picture, Raised, CheckStarted, Verdict, Probed)
 """What a program's process may say. Everything else is the host's to say."""
 FORGED = "Something other than the checks reported a result; it does not count."
 
@@ -82,6 +84,7 @@ class Run:
         self._said: set[tuple[type, object]] = set()
         self._error: Raised | None = None
         self._verdicts: dict[str, bool] = {}
+        self._drawings = Drawings()
 
     def stop(self) -> None:
         """Stop the program: KeyboardInterrupt first, a kill when that does not help."""
@@ -164,6 +167,7 @@ class Run:
                     yield event
         for output in watch.rest():
             yield from self._output(output)
+        yield from self._drawings.rest()
         watch.close()
         if self._job.judge is not None:
             yield self._judged(self._job.judge.checks, is_done=finished.outcome == "done")
@@ -233,6 +237,8 @@ class Run:
             raise ProtocolError(f"a program may not say {message.get('event')!r}")
         if isinstance(event, Output):
             yield from self._output(event)
+        elif isinstance(event, (Plot, Picture)):
+            yield from self._drawings.take(event)
         elif isinstance(event, Verdict) and not self._is_genuine(message, mac):
             if not self._is_forged:
                 self._is_forged = True

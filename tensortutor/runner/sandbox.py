@@ -12,7 +12,7 @@ from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import Interpreter
 
 PACKAGE = Path(__file__).resolve().parent.parent
-GUEST = ("__init__.py", "protocol", "worker", "checking")
+GUEST = ("__init__.py", "protocol", "drawing", "lab", "worker", "checking")
 """The parts of our own package that a program's process imports."""
 
 SYSTEM = (

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from tensortutor.lab.board import BOARD
 from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Assignment, Ended, Setup, message_to_json
@@ -105,6 +106,7 @@ class Program:
             self._judging = Judging(self._job.judge, signer, self._channel, device, snapshot)
         self._streams = Streams(self._channel)
         install_interrupt(self._channel)
+        BOARD.connect(self._channel.send)
         show_plain_warnings(self._path, self._job.filename)
         main = self._become_main(device)
         self._channel.send(Started(self._setup.device, self._setup.layer))

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from tensortutor.protocol.drawings import LONGEST_WORDS, Picture, Plot
 from tensortutor.protocol.events import (
     CheckStarted,
     Event,
@@ -174,6 +175,9 @@ class Gathering:
             self._output(rank, event)
         elif isinstance(event, Raised):
             rank.error = event
+        elif isinstance(event, (Plot, Picture)):
+            title = f"[rank {rank.number}] {event.title}"
+            self._channel.send(replace(event, title=title[:LONGEST_WORDS]))
         elif isinstance(event, Verdict):
             self._verdict(rank, event)
         elif rank.number == 0 and isinstance(event, (CheckStarted, Probed)):

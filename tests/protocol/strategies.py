@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tensortutor.protocol.drawings import LONGEST_WORDS, PICTURES, STYLES, Picture, Plot, Series
+
 # What surrogateescape makes of arbitrary bytes: the text that a program's output arrives as.
 TEXT = st.text() | st.binary(max_size=20).map(lambda b: b.decode("utf-8", "surrogateescape"))
 NUMBERS = st.floats(allow_nan=False)
@@ -37,8 +39,30 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     return messages(hint)
 
 
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+WORDS = TEXT.map(lambda text: text[:LONGEST_WORDS])
+POINTS = st.lists(st.tuples(FINITE, st.none() | FINITE), max_size=3)
+
+
+def series(points: list[tuple[float, float | None]], **fields: Any) -> Series:
+    return Series(xs=tuple(x for x, _ in points), ys=tuple(y for _, y in points), **fields)
+
+
+# Drawings refuse what is not bounded; these are the fields that they take.
+BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
+    Plot: {"title": WORDS},
+    Picture: {"title": WORDS, "caption": WORDS, "kind": st.sampled_from(PICTURES)}
+    | {"low": FINITE, "high": FINITE},
+}
+
+
 def messages(kind: type) -> st.SearchStrategy[Any]:
     """Instances of a dataclass, every field drawn."""
     hints = typing.get_type_hints(kind)
     fields = {field.name: of(hints[field.name]) for field in dataclasses.fields(kind)}
+    fields |= BOUNDED.get(kind, {})
+    if kind is Series:
+        del fields["xs"], fields["ys"]
+        fields |= {"label": WORDS, "style": st.sampled_from(STYLES), "first": FINITE}
+        return st.builds(series, points=POINTS, **fields)
     return st.builds(kind, **fields)

@@ -1,0 +1,198 @@
+"""A plot as rows of text: curves in dots, axes with round numbers, a legend by sign."""
+
+from itertools import pairwise
+
+from tensortutor.drawing.canvas import ASCII, BRAILLE, COARSE, Canvas, Dots
+from tensortutor.drawing.rows import Look, Row, Span, clean, clip, width_of, wrap
+from tensortutor.drawing.scale import Scale, scale_of, written
+from tensortutor.protocol.drawings import Plot
+
+Cell = tuple[int, int]
+"""A column and a row."""
+SIGNS, ASCII_SIGNS = "●○▲△■□◆◇", "*+ox#@%&"
+FRAME, ASCII_FRAME = "│┤└─┬", "|++-+"
+"""Upright, a tick on it, the corner, the level line, a tick on that."""
+NOTHING = "no numbers to draw yet"
+LEAST_ROWS, LEAST_COLUMNS = 3, 8
+"""Of the field of dots; words and axes give way to it."""
+
+
+def plot_rows(plot: Plot, width: int, height: int, look: Look, *, titled: bool = True) -> list[Row]:
+    """At most `height` rows of at most `width` cells. titled: begin with the title, if it has one.
+
+    Curves keep apart by a sign as well as by colour: it stands in the legend and here and there
+    on the curve.
+    """
+    width, height = max(width, 1), max(height, 1)
+    title = clip(clean(plot.title, look), width) if titled else ""
+    head: list[Row] = [[Span(title)]] if title else []
+    legend = legend_rows(plot, width, look)
+    tail = [[Span(line, dim=True)] for line in wrap(remarks(plot, look), width)]
+    room = height - 2 - LEAST_ROWS
+    # What is most worth its rows comes first.
+    head = head[: max(room, 0)]
+    tail = tail[: max(room - len(head), 0)]
+    legend = legend[: max(room - len(head) - len(tail), 0)]
+    field = field_rows(plot, width, height - len(head) - len(legend) - len(tail), look)
+    return [*head, *legend, *field, *tail]
+
+
+def legend_rows(plot: Plot, width: int, look: Look) -> list[Row]:
+    """The series' signs, names and latest numbers."""
+    rows: list[Row] = []
+    taken = width
+    for number, series in enumerate(plot.series):
+        label = clean(series.label, look)
+        last = next((y for y in reversed(series.ys) if y is not None), None)
+        value = "" if last is None or series.style == "points" else written(last)
+        if not label and len(plot.series) == 1:
+            if value:
+                text = f"last {value} at {written(series.xs[-1])}"
+                rows.append([Span(clip(text, width), dim=True)])
+            continue
+        name = clip(label or f"series {number + 1}", max(width - len(value) - 3, 1))
+        size = 2 + width_of(name) + (1 + len(value) if value else 0)
+        if taken + 3 + size > width:
+            rows.append([])
+            taken = 0
+        elif taken:
+            rows[-1].append(Span("   "))
+            taken += 3
+        sign = Span(sign_of(number, look), number)
+        rows[-1] += [sign, Span(f" {name}"), Span(f" {value}" if value else "", dim=True)]
+        taken += size
+    return rows
+
+
+def sign_of(number: int, look: Look) -> str:
+    """The sign of a series."""
+    return (SIGNS if look.unicode else ASCII_SIGNS)[number % len(SIGNS)]
+
+
+def remarks(plot: Plot, look: Look) -> list[str]:
+    """What the picture cannot show, as words for `wrap`."""
+    sentences = []
+    for number, series in enumerate(plot.series):
+        name = clean(series.label, look) or (f"series {number + 1}" if len(plot.series) > 1 else "")
+        counts = [f"{n} {what}" for n, what in ((series.nan, "NaN"), (series.inf, "inf")) if n]
+        if counts:
+            found = f"{' and '.join(counts)} of {series.count} values"
+            sentences.append(
+                f"{name + ': ' if name else ''}{found}, first at {written(series.first)}."
+            )
+    if plot.left_out:
+        sentences.append(f"{plot.left_out} more series are not drawn.")
+    return " ".join(sentences).split()
+
+
+def field_rows(plot: Plot, width: int, height: int, look: Look) -> list[Row]:
+    """The curves and their axes."""
+    shown = [
+        [(x, y) for x, y in zip(one.xs, one.ys, strict=True) if y is not None]
+        for one in plot.series
+    ]
+    whole = all(x == int(x) for points in shown for x, _ in points)
+    across = scale_of((x for points in shown for x, _ in points), whole=whole)
+    upward = scale_of(y for points in shown for _, y in points)
+    if across is None or upward is None:
+        return [[Span(clip(NOTHING, width), dim=True)]]
+    ticks = upward.ticks(max((height - 2) // 3, 1))
+    margin = max((len(text) for _, text in ticks), default=0)
+    has_axes = width - margin - 1 >= LEAST_COLUMNS and height - 2 >= 2
+    columns = width - margin - 1 if has_axes else width
+    rows = height - 2 if has_axes else height
+    canvas = Canvas(columns, rows, field_dots(plot, look))
+    marks = draw(plot, canvas, across, upward, look)
+    field = [field_row(canvas, marks, row, look) for row in range(rows)]
+    if not has_axes:
+        return field
+    frame = FRAME if look.unicode else ASCII_FRAME
+    down = canvas.dots.down
+    places = {upward_place(upward, value, canvas) // down: text for value, text in ticks}
+    sides = [
+        Span(places.get(row, "").rjust(margin) + frame[row in places], dim=True)
+        for row in range(rows)
+    ]
+    framed = [[side, *cells] for side, cells in zip(sides, field, strict=True)]
+    return framed + level_axis(across, canvas, margin, frame)
+
+
+def field_dots(plot: Plot, look: Look) -> Dots:
+    """What the curves are made of. ASCII has no dots fine enough for several."""
+    if look.unicode:
+        return BRAILLE
+    return ASCII if len(plot.series) == 1 else COARSE
+
+
+def upward_place(scale: Scale, value: float, canvas: Canvas) -> int:
+    """The row of dots of a value, from the top."""
+    return canvas.height - 1 - scale.place(value, canvas.height)
+
+
+def draw(
+    plot: Plot, canvas: Canvas, across: Scale, upward: Scale, look: Look
+) -> dict[Cell, tuple[str, int]]:
+    """Put the series on the canvas. Returns the signs to set over its cells."""
+    marks: dict[Cell, tuple[str, int]] = {}
+    many = len(plot.series)
+    for number, series in enumerate(plot.series):
+        dots = [
+            None if y is None
+            else (across.place(x, canvas.width), upward_place(upward, y, canvas))
+            for x, y in zip(series.xs, series.ys, strict=True)
+        ]  # fmt: skip
+        if series.style == "line":
+            for start, end in pairwise(dots):
+                if start is not None and end is not None:
+                    canvas.line(start, end, number)
+        for x, y in filter(None, dots):
+            canvas.upright(x, y, y, number)
+        if many > 1:
+            wide, down = canvas.dots.across, canvas.dots.down
+            cells = {(x // wide, y // down) for x, y in filter(None, dots)}
+            if series.style == "line":
+                cells = few(canvas, number, many)
+            marks |= dict.fromkeys(cells, (sign_of(number, look), number))
+    return marks
+
+
+def few(canvas: Canvas, number: int, many: int) -> set[Cell]:
+    """Some cells of a curve, in other columns than those of the other curves."""
+    apart = max(canvas.columns // 4, 2 * many)
+    first = apart * (2 * number + 1) // (2 * many)
+    path = canvas.paths.get(number, {})
+    columns = (column for column in range(first, canvas.columns, apart) if column in path)
+    return {(column, path[column]) for column in columns}
+
+
+def field_row(canvas: Canvas, marks: dict[Cell, tuple[str, int]], row: int, look: Look) -> Row:
+    """One row of cells, neighbours of one series as one span."""
+    spans: Row = []
+    for column in range(canvas.columns):
+        text, owner = marks.get((column, row)) or canvas.cell(column, row)
+        if owner >= 0 and canvas.dots is COARSE:
+            text = sign_of(owner, look)
+        if spans and spans[-1].series == owner:
+            spans[-1] = Span(spans[-1].text + text, owner)
+        else:
+            spans.append(Span(text, owner))
+    return spans
+
+
+def level_axis(scale: Scale, canvas: Canvas, margin: int, frame: str) -> list[Row]:
+    """The line below the field, and the numbers below that."""
+    line, numbers = [frame[3]] * canvas.columns, [" "] * canvas.columns
+    free = 0
+    for value, text in scale.ticks(max(canvas.columns // 10, 1)):
+        column = scale.place(value, canvas.width) // canvas.dots.across
+        start = min(max(column - len(text) // 2, 0), canvas.columns - len(text))
+        if start < free:
+            continue  # it would run into its neighbour
+        line[column] = frame[4]
+        numbers[start : start + len(text)] = text
+        free = start + len(text) + 1
+    indent = " " * margin
+    return [
+        [Span(indent + frame[2] + "".join(line), dim=True)],
+        [Span(f"{indent} {''.join(numbers)}".rstrip(), dim=True)],
+    ]

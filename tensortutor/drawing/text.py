@@ -1,0 +1,65 @@
+"""A drawing as lines of text for a stream: a terminal, a pipe, a file."""
+
+import os
+import shutil
+from typing import TextIO
+
+from tensortutor.drawing.picture import picture_rows
+from tensortutor.drawing.plot import plot_rows
+from tensortutor.drawing.rows import RGB, Look, Row, Span
+from tensortutor.protocol.drawings import Drawing, Plot
+
+WIDEST, PLOT_HEIGHT, PICTURE_HEIGHT = 80, 16, 24
+SERIES = ("36", "33", "35", "32", "34", "31", "96", "93")
+"""The colours of series, as the terminal's own palette has them."""
+RESET = "\x1b[0m"
+
+
+def drawing_rows(
+    drawing: Drawing, width: int, height: int, look: Look, *, titled: bool = True
+) -> list[Row]:
+    """Any drawing in at most so many rows and cells."""
+    if isinstance(drawing, Plot):
+        return plot_rows(drawing, width, height, look, titled=titled)
+    return picture_rows(drawing, width, height, look, titled=titled)
+
+
+def lines(drawing: Drawing, look: Look, *, columns: int = WIDEST, painted: bool) -> list[str]:
+    """A drawing as text, as wide as is good to read. painted: with colour sequences."""
+    width = min(columns, WIDEST)
+    height = PLOT_HEIGHT if isinstance(drawing, Plot) else PICTURE_HEIGHT
+    rows = drawing_rows(drawing, width, height, look)
+    return ["".join(paint(span) if painted else span.text for span in row) for row in rows]
+
+
+def paint(span: Span) -> str:
+    """A span with the sequences of its colours."""
+    codes = [f"{ground};2;{red};{green};{blue}" for ground, (red, green, blue) in grounds(span)]
+    if span.series >= 0:
+        codes.append(SERIES[span.series % len(SERIES)])
+    if span.dim:
+        codes.append("2")
+    if not codes or not span.text.strip():
+        return span.text
+    return f"\x1b[{';'.join(codes)}m{span.text}{RESET}"
+
+
+def grounds(span: Span) -> list[tuple[int, RGB]]:
+    """The colours of a span by the numbers that terminals have for them."""
+    return [(number, c) for number, c in ((38, span.fore), (48, span.back)) if c is not None]
+
+
+def for_stream(drawing: Drawing, stream: TextIO) -> list[str]:
+    """A drawing for this stream."""
+    terminal = stream.isatty()
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
+    painted = terminal and not plain
+    columns = shutil.get_terminal_size().columns if terminal else WIDEST
+    return lines(drawing, Look(is_unicode(stream), painted), columns=columns, painted=painted)
+
+
+def is_unicode(stream: TextIO) -> bool:
+    """The stream takes any character, and nobody has asked for ASCII."""
+    if os.environ.get("TENSORTUTOR_ASCII", "0") not in ("", "0"):
+        return False
+    return (getattr(stream, "encoding", "") or "utf-8").lower().replace("-", "") == "utf8"

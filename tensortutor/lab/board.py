@@ -1,0 +1,125 @@
+"""Where drawings go: to the tutor while the program runs, or to standard output as text.
+
+In the tutor a drawing is sent when it is first made, then at most EVERY_S seconds apart and for at
+most a SHARE of the program's time, and in its last state when the program ends.
+
+In a plain `python file.py` plots are printed when the program ends, each in its last state, because
+most are drawn again and again. Pictures are printed at once, as `print` would, and once more at the
+end if they have changed. At an interactive prompt everything is printed at once.
+"""
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import RLock
+from time import monotonic
+
+from tensortutor.protocol.drawings import MOST_DRAWINGS, Drawing
+
+EVERY_S = 0.05
+SHARE = 0.05
+
+Send = Callable[[Drawing], None]
+Make = Callable[[], Drawing]
+
+
+@dataclass
+class Sheet:
+    """One drawing. make: makes it as it is now; None if that has been shown. due: not before."""
+
+    at_end: bool
+    make: Make | None = None
+    due: float = 0.0
+    shown: bool = field(default=False)
+
+
+class Board:
+    """All drawings of this process, in the order in which they were begun."""
+
+    def __init__(self) -> None:
+        self._sheets: dict[str, Sheet] = {}
+        self._send: Send | None = None
+        self._lock = RLock()  # threads may draw, and so may what draws (a dataset's `__len__`)
+        self._registered = False
+
+    def connect(self, send: Send) -> None:
+        """Send drawings from now on, instead of printing them."""
+        self._send = send
+
+    def forget(self) -> None:
+        """A forked child starts with an empty board, and has no line to the tutor."""
+        self._sheets, self._send, self._lock, self._registered = {}, None, RLock(), False
+
+    def draw(self, title: str, make: Make, *, at_end: bool = False) -> None:
+        """Show this drawing soon. at_end: without the tutor, not before the program ends.
+
+        make: called now or later, and not at all if a newer state of the same title comes first.
+        """
+        sheet = self._sheets.get(title)
+        if sheet is None:
+            sheet = self._begin(title, at_end)
+        if sheet is not None:
+            sheet.make = make
+            if self._is_time(sheet):
+                with self._lock:
+                    self._show(sheet)
+
+    def finish(self) -> None:
+        """The program ends: show what has not been shown."""
+        with self._lock:
+            for sheet in list(self._sheets.values()):
+                # What cannot be drawn any more is left as it was shown last.
+                with contextlib.suppress(TypeError, ValueError, RuntimeError):
+                    self._show(sheet)
+
+    def _begin(self, title: str, at_end: bool) -> Sheet | None:
+        with self._lock:
+            if not self._registered:
+                self._registered = True
+                atexit.register(self.finish)
+            # One more than the tutor takes, so that it can say that there are more.
+            if len(self._sheets) > MOST_DRAWINGS:
+                return None
+            return self._sheets.setdefault(title, Sheet(at_end))
+
+    def _is_time(self, sheet: Sheet) -> bool:
+        if self._send is None and not is_interactive():
+            return not sheet.at_end and not sheet.shown
+        return monotonic() >= sheet.due
+
+    def _show(self, sheet: Sheet) -> None:
+        make, sheet.make = sheet.make, None
+        if make is None:
+            return
+        began = monotonic()
+        drawing = make()
+        if self._send is not None:
+            # The line may be closed: by the program itself, or because nobody listens any more.
+            with contextlib.suppress(OSError):
+                self._send(drawing)
+        else:
+            print_as_text(drawing)
+        sheet.shown = True
+        now = monotonic()
+        sheet.due = now + max(EVERY_S, (now - began) * len(self._sheets) / SHARE)
+
+
+def is_interactive() -> bool:
+    """There is a prompt, at which a program never ends."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive)
+
+
+def print_as_text(drawing: Drawing) -> None:
+    """Print a drawing to standard output, in the size and with the signs that it can show."""
+    from tensortutor.drawing.text import for_stream  # loaded only where it is needed
+
+    lines = for_stream(drawing, sys.stdout)
+    with contextlib.suppress(OSError, ValueError):  # closed, as under `| head`
+        print("\n".join(lines), flush=True)
+
+
+BOARD = Board()
+os.register_at_fork(after_in_child=BOARD.forget)

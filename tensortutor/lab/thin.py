@@ -1,0 +1,62 @@
+"""Many values as few points that look the same: the extremes of each stretch are kept."""
+
+import math
+from collections.abc import Sequence
+from itertools import islice, pairwise
+
+from tensortutor.protocol.drawings import LONGEST_WORDS, Series
+
+MOST = 512
+"""Points of a series that are sent: more than a terminal is wide in dots."""
+DIGITS = 7
+"""Significant digits that are sent."""
+
+
+def series(label: str, style: str, xs: Sequence[float] | None, ys: list[float]) -> Series:
+    """The series of these values. xs: None for 0, 1, 2, ..."""
+    xs = range(len(ys)) if xs is None else xs
+    sound = math.isfinite(sum(ys))
+    isfinite = math.isfinite
+    bad = [] if sound else [i for i, y in enumerate(ys) if not isfinite(y)]
+    if not isinstance(xs, range) and not isfinite(sum(xs)):
+        # Without a place on the axis a point cannot be drawn.
+        places = [i for i, x in enumerate(xs) if isfinite(x)]
+        xs, ys = [xs[i] for i in places], [ys[i] for i in places]
+        bad = [i for i, y in enumerate(ys) if not isfinite(y)]
+    kept = thinned(xs, ys, has_gaps=bool(bad))
+    counted = isinstance(xs, range)
+    return Series(
+        label[:LONGEST_WORDS], tuple(float(xs[i]) if counted else short(xs[i]) for i in kept),
+        tuple(short(ys[i]) if isfinite(ys[i]) else None for i in kept), style, len(ys),
+        nan=sum(ys[i] != ys[i] for i in bad), inf=sum(math.isinf(ys[i]) for i in bad),
+        first=short(xs[bad[0]]) if bad else 0.0,
+    )  # fmt: skip
+
+
+def short(value: float) -> float:
+    """The number without the digits that nobody sees; what JSON needs for it is halved."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def thinned(xs: Sequence[float], ys: list[float], *, has_gaps: bool) -> list[int]:
+    """The indices of at most MOST values, in order: the ends and each stretch's extremes."""
+    if len(ys) <= MOST:
+        return list(range(len(ys)))
+    # Where x runs back and forth, its extremes matter as much as those of y.
+    winds = not isinstance(xs, range) and any(a > b for a, b in pairwise(xs))
+    stretches = (MOST - 2) // (2 + 2 * winds + has_gaps)
+    kept = {0, len(ys) - 1}
+    for number in range(stretches):
+        start, end = (len(ys) * n // stretches for n in (number, number + 1))
+        part = ys[start:end]
+        sound = part
+        if has_gaps and not math.isfinite(sum(part)):
+            gaps = (i for i, y in enumerate(part) if not math.isfinite(y))
+            kept |= {start + i for i in islice(gaps, 1)}
+            sound = [y for y in part if math.isfinite(y)]
+        if sound:
+            kept |= {start + part.index(min(sound)), start + part.index(max(sound))}
+        if winds:
+            across = xs[start:end]
+            kept |= {start + across.index(min(across)), start + across.index(max(across))}
+    return sorted(kept)

@@ -1,0 +1,43 @@
+"""Keeps a program's drawings to what a face can follow, whatever the program sends."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from tensortutor.protocol.drawings import MOST_DRAWINGS, Drawing
+from tensortutor.protocol.events import Notice
+
+EVERY_S = 0.025
+"""A drawing that changes faster than that is passed on less often, the latest state last."""
+TOO_MANY = (
+    f"The program drew more than {MOST_DRAWINGS} plots and pictures with titles of their own; "
+    "those after the first are left out."
+)
+
+
+class Drawings:
+    """The drawings of one run, by title."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due: dict[str, float] = {}
+        self._held: dict[str, Drawing] = {}
+        self._has_told = False
+
+    def take(self, drawing: Drawing) -> Iterator[Drawing | Notice]:
+        """What of it is to be shown now."""
+        title, now = drawing.title, self._clock()
+        if title not in self._due and len(self._due) == MOST_DRAWINGS:
+            if not self._has_told:
+                self._has_told = True
+                yield Notice(TOO_MANY)
+        elif now < self._due.get(title, now):
+            self._held[title] = drawing
+        else:
+            self._held.pop(title, None)
+            self._due[title] = now + EVERY_S
+            yield drawing
+
+    def rest(self) -> Iterator[Drawing]:
+        """The latest states that have not been shown."""
+        yield from self._held.values()
+        self._held.clear()
