@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from tensortutor.drawing.text import for_stream, is_unicode
+from tensortutor.protocol.drawings import Drawing
 from tensortutor.protocol.events import Finished, Output, Verdict
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
@@ -61,7 +63,7 @@ class Printer:
             if reconfigure is not None:
                 reconfigure(errors="replace")
         self._passing = False
-        self.unicode = _is_unicode(self._out)
+        self.unicode = is_unicode(self._out)
         self.terminal = self._out.isatty()
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
         self.colour = self.terminal and not plain
@@ -83,7 +85,7 @@ class Printer:
         self._clear()
         self._out.flush()
         text = neutral(text)
-        shown = text if _is_unicode(self._err) else text.translate(ASCII)
+        shown = text if is_unicode(self._err) else text.translate(ASCII)
         print(shown, file=self._err, flush=True)
 
     def transient(self, text: str) -> None:
@@ -110,6 +112,14 @@ class Printer:
         codes = ";".join(STYLES[style] for style in styles)
         return f"\x1b[{codes}m{text}\x1b[0m"
 
+    def drawing(self, drawing: Drawing) -> None:
+        """A plot or a picture. On stderr unless stdout is a terminal: a pipe or a file gets what
+        the program itself has written and nothing else."""
+        self._clear()
+        self._out.flush()
+        stream = self._out if self.terminal else self._err
+        print("\n".join(for_stream(drawing, stream)), file=stream, flush=True)
+
     def output(self, event: Output, *, aside: bool = False) -> None:
         """What a program wrote, byte for byte; made harmless on a terminal.
 
@@ -123,12 +133,6 @@ class Printer:
         else:
             binary.write(event.text.encode("utf-8", "surrogateescape"))
         stream.flush()
-
-
-def _is_unicode(stream: TextIO) -> bool:
-    if os.environ.get("TENSORTUTOR_ASCII", "0") not in ("", "0"):
-        return False
-    return (getattr(stream, "encoding", "") or "utf-8").lower().replace("-", "") == "utf8"
 
 
 def verdict_lines(verdict: Verdict, replay: str, printer: Printer) -> Iterator[str]:

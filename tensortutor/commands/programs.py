@@ -11,6 +11,7 @@ from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import opened_by
 from tensortutor.learner.workspace import file_name
+from tensortutor.protocol.drawings import Drawing, Picture, Plot
 from tensortutor.protocol.events import (
     Event,
     Finished,
@@ -32,14 +33,25 @@ def run(session: Session, arguments: Namespace) -> int:
     lesson, job = _program(session, arguments)
     runner = session.runner(lesson)
     code = FAILED
+    drawings: dict[str, Drawing] = {}
     for event in follow(runner, job):
         if session.json:
             session.printer.json(event_to_json(event))
+        elif isinstance(event, (Plot, Picture)):
+            drawings[event.title] = event
         else:
+            if isinstance(event, Finished):
+                _draw(session, drawings.values())
             _tell(session, event)
         if isinstance(event, Finished):
             code = event.code
     return code
+
+
+def _draw(session: Session, drawings: Iterable[Drawing]) -> None:
+    """Print what a program has drawn, each drawing in its last state."""
+    for drawing in drawings:
+        session.printer.drawing(drawing)
 
 
 def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job]:

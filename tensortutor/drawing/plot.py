@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from tensortutor.drawing.canvas import ASCII, BRAILLE, COARSE, Canvas, Dots
-from tensortutor.drawing.rows import Look, Row, Span, clean, clip, width_of, wrap
+from tensortutor.drawing.rows import Look, Row, Span, clean, clip, text_of, width_of, wrap
 from tensortutor.drawing.scale import Scale, scale_of, written
 from tensortutor.protocol.drawings import Plot
 
@@ -27,6 +27,8 @@ def plot_rows(plot: Plot, width: int, height: int, look: Look, *, titled: bool =
     title = clip(clean(plot.title, look), width) if titled else ""
     head: list[Row] = [[Span(title)]] if title else []
     legend = legend_rows(plot, width, look)
+    if head and len(legend) == 1 and width_of(text_of([*head[0], *legend[0]])) + 3 <= width:
+        head, legend = [[*head[0], Span("   "), *legend[0]]], []
     tail = [[Span(line, dim=True)] for line in wrap(remarks(plot, look), width)]
     room = height - 2 - LEAST_ROWS
     # What is most worth its rows comes first.

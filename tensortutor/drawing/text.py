@@ -24,17 +24,16 @@ def drawing_rows(
     return picture_rows(drawing, width, height, look, titled=titled)
 
 
-def lines(drawing: Drawing, look: Look, *, columns: int = WIDEST, painted: bool) -> list[str]:
-    """A drawing as text, as wide as is good to read. painted: with colour sequences."""
-    width = min(columns, WIDEST)
+def lines(drawing: Drawing, look: Look, columns: int) -> list[str]:
+    """A drawing as text, as wide as is good to read; with colour sequences if it may have them."""
     height = PLOT_HEIGHT if isinstance(drawing, Plot) else PICTURE_HEIGHT
-    rows = drawing_rows(drawing, width, height, look)
-    return ["".join(paint(span) if painted else span.text for span in row) for row in rows]
+    rows = drawing_rows(drawing, min(columns, WIDEST), height, look)
+    return ["".join(paint(span) if look.colour else span.text for span in row) for row in rows]
 
 
 def paint(span: Span) -> str:
     """A span with the sequences of its colours."""
-    codes = [f"{ground};2;{red};{green};{blue}" for ground, (red, green, blue) in grounds(span)]
+    codes = [f"{ground};{code(c)}" for ground, c in ((38, span.fore), (48, span.back)) if c]
     if span.series >= 0:
         codes.append(SERIES[span.series % len(SERIES)])
     if span.dim:
@@ -44,18 +43,22 @@ def paint(span: Span) -> str:
     return f"\x1b[{';'.join(codes)}m{span.text}{RESET}"
 
 
-def grounds(span: Span) -> list[tuple[int, RGB]]:
-    """The colours of a span by the numbers that terminals have for them."""
-    return [(number, c) for number, c in ((38, span.fore), (48, span.back)) if c is not None]
+def code(colour: RGB) -> str:
+    """A colour as the terminal takes it: exactly, or as one of the 240 that all have."""
+    if os.environ.get("COLORTERM") in ("truecolor", "24bit"):
+        return "2;{};{};{}".format(*colour)
+    if max(colour) - min(colour) < 10:
+        return f"5;{232 + min(colour[1] * 24 // 256, 23)}"
+    red, green, blue = (round(part / 51) for part in colour)
+    return f"5;{16 + 36 * red + 6 * green + blue}"
 
 
 def for_stream(drawing: Drawing, stream: TextIO) -> list[str]:
     """A drawing for this stream."""
     terminal = stream.isatty()
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
-    painted = terminal and not plain
     columns = shutil.get_terminal_size().columns if terminal else WIDEST
-    return lines(drawing, Look(is_unicode(stream), painted), columns=columns, painted=painted)
+    return lines(drawing, Look(is_unicode(stream), terminal and not plain), columns)
 
 
 def is_unicode(stream: TextIO) -> bool:

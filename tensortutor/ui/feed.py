@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 
+from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.events import Event, Finished, Output
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui.ports import Run, Runner
@@ -24,6 +25,7 @@ class Feed:
         self._ready = ready
         self._events: list[Event] = []
         self._texts: list[str] = []
+        self._drawn: dict[str, int] = {}
         self._stream = ""
         self._size = 0
         self._changed = threading.Condition()
@@ -64,10 +66,15 @@ class Feed:
         self.stop()
 
     def take(self) -> list[Event]:
-        """What waits, in order; neighbouring output of one stream is one event."""
+        """What waits, in order.
+
+        Neighbouring output of one stream is one event; of each drawing there is the newest state,
+        at the place of the oldest that waited.
+        """
         with self._changed:
             self._join()
             events, self._events = self._events, []
+            self._drawn = {}
             self._size = 0
             self._changed.notify_all()
         return events
@@ -81,8 +88,12 @@ class Feed:
             first = not self._events and not self._texts
             if isinstance(event, Output):
                 self._add_text(event)
+            elif isinstance(event, (Plot, Picture)) and event.title in self._drawn:
+                self._events[self._drawn[event.title]] = event
             else:
                 self._join()
+                if isinstance(event, (Plot, Picture)):
+                    self._drawn[event.title] = len(self._events)
                 self._events.append(event)
         if first:
             self._ready()

@@ -27,6 +27,7 @@ class Glyphs(NamedTuple):
     full: str = "━"
     empty: str = "─"
     dot: str = "·"
+    news: str = "•"
     arrow: str = "→"
     cut: str = "…"
     replacement: str = "\ufffd"
@@ -56,6 +57,7 @@ ASCII = Glyphs(
     full="=",
     empty="-",
     dot="|",
+    news="*",
     arrow="->",
     cut="~",
     replacement="?",

@@ -23,6 +23,7 @@ class OutputPane(ResultPane):
         super().__init__(id="pane-output")
         self._writers = {stream: Writer() for stream in STREAMS}
         self._new: list[Line] = []
+        self._is_plain_run = True
 
     def compose(self) -> ComposeResult:
         """One log."""
@@ -33,9 +34,10 @@ class OutputPane(ResultPane):
         """The log."""
         return self.query_one(Transcript)
 
-    def begin(self, _occasion: Occasion) -> None:
+    def begin(self, occasion: Occasion) -> None:
         """Start with an empty log."""
         self.forget()
+        self._is_plain_run = not occasion.checking
 
     def forget(self) -> None:
         """Empty the log."""
@@ -53,6 +55,16 @@ class OutputPane(ResultPane):
             if writer.open
         ]
         self.transcript.add(self._new, unfinished)
+
+    def concerns(self, event: Event) -> bool:
+        """Text is shown here."""
+        return isinstance(event, (Output, Notice, Raised))
+
+    def asks(self, events: Sequence[Event]) -> bool:
+        """A traceback is not to stay hidden."""
+        return self._is_plain_run and any(
+            isinstance(event, Raised) and event.type != "KeyboardInterrupt" for event in events
+        )
 
     @singledispatchmethod
     def _write(self, event: Any) -> None:

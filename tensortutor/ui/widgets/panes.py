@@ -37,6 +37,19 @@ class ResultPane(Vertical):
     def take(self, events: Sequence[Event]) -> None:
         """Events of the run, in order, at most one call per frame."""
 
+    def concerns(self, event: Event) -> bool:
+        """Whether this event adds something here; behind another pane, the tab is then marked."""
+        del event
+        return False
+
+    def asks(self, events: Sequence[Event]) -> bool:
+        """Whether to come to the front after these events, if the learner has not turned the tabs.
+
+        The focus stays where it is. Of several panes that ask, the first has its way.
+        """
+        del events
+        return False
+
     def forget(self) -> None:
         """Another step is shown: what belongs to the last one's run goes."""
 

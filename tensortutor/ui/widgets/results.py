@@ -18,10 +18,11 @@ from tensortutor.ui.feed import Feed
 from tensortutor.ui.plain import visible
 from tensortutor.ui.ports import Runner
 from tensortutor.ui.widgets.checks import ChecksPane
+from tensortutor.ui.widgets.drawings import DrawingsPane
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
-PANES: tuple[type[ResultPane], ...] = (OutputPane, ChecksPane)
+PANES: tuple[type[ResultPane], ...] = (OutputPane, ChecksPane, DrawingsPane)
 """The tabs, from left to right."""
 
 FRAME_S = 1 / 30
@@ -62,6 +63,8 @@ class Results(Vertical):
         self._began = 0.0
         self._drained = 0.0
         self._judged: Judged | None = None
+        self._has_turned = False
+        self._unseen: set[ResultPane] = set()
 
     def compose(self) -> ComposeResult:
         """The panes, one visible, and a line for the end of the run."""
@@ -90,16 +93,19 @@ class Results(Vertical):
 
     def turn(self, steps: int) -> None:
         """Bring the pane so many tabs to the right to the front."""
+        self._has_turned = True
         index = self.panes.index(self.front) + steps
         self._show(self.panes[index % len(self.panes)])
 
     def action_show(self, id: str) -> None:
         """A tab was clicked."""
+        self._has_turned = True
         self._show(next(pane for pane in self.panes if pane.id == id))
 
     def _show(self, pane: ResultPane) -> None:
         had_focus = self.has_focus_within
         self.query_one(ContentSwitcher).current = pane.id
+        self._unseen.discard(pane)
         self._label()
         if had_focus:
             pane.turn_to()
@@ -113,6 +119,8 @@ class Results(Vertical):
 
     def start(self, runner: Runner, job: Job, occasion: Occasion) -> None:
         """Run a job and show what it does. Nothing else may be running."""
+        self._has_turned = False
+        self._unseen.clear()
         for pane in self.panes:
             pane.begin(occasion)
         feed = Feed(runner, job, lambda: self._ready(feed))
@@ -163,6 +171,7 @@ class Results(Vertical):
         events = feed.take()
         for pane in self.panes:
             pane.take(events)
+        self._bring_forward(events)
         for event in events:
             if isinstance(event, Judged):
                 self._judged = event
@@ -170,6 +179,17 @@ class Results(Vertical):
                 self._over()
                 self._end(event)
         self.post_message(self.Heard(tuple(events)))
+
+    def _bring_forward(self, events: Sequence[Event]) -> None:
+        """Show the pane that asks for it; mark those that have news behind it."""
+        asking = [pane for pane in self.panes if pane.asks(events)]
+        if asking and not self._has_turned:
+            self._show(asking[0])
+        front = self.front
+        news = {pane for pane in self.panes if any(map(pane.concerns, events))} - {front}
+        if not news <= self._unseen:
+            self._unseen |= news
+            self._label()
 
     def _wait(self) -> None:
         """Say that the program runs, and for how long if that is long."""
@@ -201,10 +221,12 @@ class Results(Vertical):
 
     def _label(self) -> None:
         front = self.front
+        mark = f" {glyphs.current().news}"
         labels = [
-            Content.from_markup(f"[@click=show('{pane.id}')]$label[/]", label=pane.label).stylize(
-                "bold $foreground" if pane is front else "$foreground 60%"
-            )
+            Content.from_markup(
+                f"[@click=show('{pane.id}')]$label[/]",
+                label=pane.label + (mark if pane in self._unseen else ""),
+            ).stylize("bold $foreground" if pane is front else "$foreground 60%")
             for pane in self.panes
         ]
         self.border_title = Content("   ").join(labels)
