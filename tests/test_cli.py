@@ -331,15 +331,19 @@ def test_a_prediction_comes_before_its_run() -> None:
 @pytest.mark.parametrize(
     ("ending", "last_words"),
     [
-        ("time.sleep(600)", ""),
-        ("try: time.sleep(600)\nexcept KeyboardInterrupt: print('tidied up')", "tidied up\n"),
+        ("{ready}; time.sleep(600)", ""),
+        (
+            "try: {ready}; time.sleep(600)\nexcept KeyboardInterrupt: print('tidied up')",
+            "tidied up\n",
+        ),
     ],
 )
 def test_ctrl_c_stops_the_program_and_shows_its_last_words(
     tmp_path: Path, ending: str, last_words: str
 ) -> None:
     program = tmp_path / "program.py"
-    program.write_text(f"import time\nprint('ready', flush=True)\n{ending}\n")
+    ending = ending.format(ready="print('ready', flush=True)")
+    program.write_text(f"import time\n{ending}\n")
     with subprocess.Popen(
         [*COMMAND, "run", str(program)],
         cwd=ROOT,

@@ -5,7 +5,6 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from tensortutor.commands.mutation import expected_mutants, try_mutants
 from tensortutor.commands.session import Refused, Session
@@ -15,9 +14,6 @@ from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError, Problem
 from tensortutor.course.verify import Broken, Finding, Skipped, count, verify
 from tensortutor.protocol.wire import to_wire
-
-if TYPE_CHECKING:
-    from tensortutor.runner import Runner
 
 FAILED = 1
 
@@ -41,9 +37,7 @@ def verify_lessons(session: Session, arguments: Namespace) -> int:
     for id, findings in groupby(_findings(session, course, sound, arguments), _lesson_of):
         tally.add(id, findings)
     tally.tell(time.monotonic() - begun)
-    noticed = not arguments.mutate or try_mutants(
-        session, course, _groups(session, sound), expected, arguments.jobs
-    )
+    noticed = not arguments.mutate or try_mutants(session, course, sound, expected, arguments.jobs)
     return FAILED if problems or tally.broken or not noticed else 0
 
 
@@ -84,24 +78,12 @@ def _tell_problem(session: Session, problem: Problem) -> None:
 def _findings(
     session: Session, course: Course, lessons: Sequence[Lesson], arguments: Namespace
 ) -> Iterator[Finding]:
-    for group, runner, device in _groups(session, lessons):
+    if lessons:
+        runner = session.runner(preload=True)
         yield from verify(
-            course, group, runner, seeds=arguments.seeds, jobs=arguments.jobs, device=device
-        )
-
-
-def _groups(
-    session: Session, lessons: Sequence[Lesson]
-) -> Iterator[tuple[list[Lesson], "Runner", str]]:
-    """Lessons with their runner and its device; those that fork or name the CPU get their own."""
-    free = [lesson for lesson in lessons if lesson.device in ("any", "cuda")]
-    bound = [lesson for lesson in lessons if lesson not in free]
-    for group, device in ((free, session.options.device), (bound, "cpu")):
-        if group:
-            network = any(lesson.device.startswith("ranks:") for lesson in group)
-            runner = session.runner_on(device, network=network, preload=True)
-            present = runner.status.device
-            yield group, runner, present.name if present is not None else device
+            course, lessons, runner, seeds=arguments.seeds, jobs=arguments.jobs,
+            device=runner.device,
+        )  # fmt: skip
 
 
 def _lesson_of(finding: Finding) -> str:

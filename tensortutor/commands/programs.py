@@ -28,8 +28,8 @@ FAILED = 1
 
 def run(session: Session, arguments: Namespace) -> int:
     """Run a file, or a step's code. Returns the program's own exit status."""
-    lesson, job = _program(session, arguments)
-    runner = session.runner(lesson)
+    job = _program(session, arguments)
+    runner = session.runner()
     code = FAILED
     for event in follow(runner, job):
         if session.json:
@@ -41,7 +41,7 @@ def run(session: Session, arguments: Namespace) -> int:
     return code
 
 
-def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job]:
+def _program(session: Session, arguments: Namespace) -> Job:
     from tensortutor.course.jobs import program_job
 
     if (arguments.file is None) == (arguments.lesson is None):
@@ -51,10 +51,9 @@ def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job
             raise Refused("--step goes with --lesson.")
         path = Path(arguments.file)
         source = read_source(path)
-        job = program_job(
+        return program_job(
             None, source, path.name, session.limits, arguments=tuple(arguments.arguments)
         )
-        return None, job
     lesson = session.open_lesson(arguments.lesson, arguments.anyway)
     index = lesson.steps.index(lesson.task)
     if arguments.step is not None:
@@ -63,7 +62,7 @@ def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job
         raise Refused(f"Step {index + 1} of {lesson.id} has no code. {_steps_with_code(lesson)}")
     _predicted_first(session, lesson, index)
     source = session.workspace.load(lesson, index)
-    return lesson, program_job(lesson, source, file_name(lesson, index), session.limits)
+    return program_job(lesson, source, file_name(lesson, index), session.limits)
 
 
 def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
@@ -104,7 +103,7 @@ def check(session: Session, arguments: Namespace) -> int:
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
     source, name, again = _answer(session, lesson, arguments.file)
     job = check_job(lesson, source, name, arguments.seed, session.limits)
-    judged = _judge(session, follow(session.runner(lesson), job), again)
+    judged = _judge(session, follow(session.runner(), job), again)
     return _keep(session, lesson, judged)
 
 

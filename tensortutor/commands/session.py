@@ -112,33 +112,31 @@ class Session:
             raise Refused(f"{lesson.id} has the steps 1 to {len(lesson.steps)}, not {number}.")
         return number - 1
 
-    def runner(self, lesson: Lesson | None = None) -> "Runner":
-        """A runner for a lesson's code, or for any. Raises Refused if it cannot be had."""
-        network = lesson is not None and lesson.device.startswith("ranks:")
-        return self.runner_on(device_for(lesson, self.options.device), network=network)
+    def runner(self, *, preload: bool = False) -> "Runner":
+        """The runner, ready.
 
-    def runner_on(self, device: str, *, network: bool = False, preload: bool = False) -> "Runner":
-        """A runner that is ready, in place of an earlier one.
-
-        Raises Refused if PyTorch or the device is missing.
+        preload: for many runs (see `runner.Settings`). Raises Refused if PyTorch or the device is
+        missing.
         """
         from tensortutor.runner import Runner, RunnerError, Settings
 
-        self.close()
+        if self._runner is not None:
+            return self._runner
         settings = Settings(
-            device=device,
+            device=self.options.device,
             sandbox=self.options.sandbox,
             python=self.options.python,
             scratch=self.paths.scratch,
-            network=network,
             preload=preload,
         )
-        self._runner = Runner(settings)
+        runner = Runner(settings)
         try:
-            self._runner.prepare()
+            runner.prepare()
         except RunnerError as error:
+            runner.close()
             raise Refused(str(error)) from None
-        return self._runner
+        self._runner = runner
+        return runner
 
     def close(self) -> None:
         """End what was started."""
@@ -152,19 +150,6 @@ def chosen(options: AppOptions) -> str:
     course = f" --course {shlex.quote(str(options.course))}" if options.course else ""
     device = f" --device {options.device}" if options.device != "auto" else ""
     return course + device
-
-
-def device_for(lesson: Lesson | None, wanted: str) -> str:
-    """The device to ask for, given what the lesson is about. Raises Refused if they conflict."""
-    needs = "any" if lesson is None else lesson.device
-    if needs == "any":
-        return wanted
-    if needs == "cuda":
-        if wanted not in ("auto", "cuda") and not wanted.startswith("cuda:"):
-            raise Refused(f"This lesson needs a CUDA device; --device {wanted} is none.")
-        return "cuda" if wanted == "auto" else wanted
-    # Several ranks are forked, and a CUDA context does not survive a fork.
-    return "cpu"
 
 
 def follow(runner: "Runner", job: Job) -> Iterator[Event]:

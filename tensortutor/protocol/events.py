@@ -4,7 +4,6 @@ Every face (the app, the command line, `--json`, the tests) consumes this one st
 `Started`, then any of the others, then exactly one `Finished`.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,8 +157,3 @@ def event_from_json(data: dict[str, Any]) -> Event:
         raise ProtocolError(f"there is no event {name!r}")
     event: Event = from_wire(kind, fields)
     return event
-
-
-def replace(event: Any, **changes: Any) -> Any:
-    """A copy of an event with some fields changed."""
-    return dataclasses.replace(event, **changes)
