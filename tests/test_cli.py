@@ -411,7 +411,7 @@ def test_a_check_that_fails_tells_what_there_is_to_know_and_can_be_replayed() ->
     done = tensortutor("check", MEANS, "--seed", "811")
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert lines[0] == "✗ failed  every row is centred on its own mean"
+    assert "✗ failed  every row is centred on its own mean" in lines
     labels = {line[4:14].strip() for line in lines if line.startswith("    ") and line[4] != " "}
     assert {"called", "got", "expected", "where", "seed"} <= labels
     assert any(line.startswith("    called    centre(f32[") for line in lines)
@@ -449,13 +449,47 @@ def test_check_as_json_is_the_stream_and_what_came_of_it(own_home: Path) -> None
     assert done.returncode == 0
 
 
-def test_a_program_that_does_not_load_fails_the_check(tmp_path: Path) -> None:
+CENTRED, COMPUTED, UNTOUCHED = (
+    "every row is centred on its own mean",
+    "the mean is computed, not looked up",
+    "the input stays as it was",
+)
+
+
+def test_a_program_that_does_not_load_fails_all_checks_in_one_breath(tmp_path: Path) -> None:
     answer = tmp_path / "answer.py"
     answer.write_text("def centre(x)\n")
     done = tensortutor("check", MEANS, str(answer))
     assert done.returncode == 1
     assert "SyntaxError" in done.stderr
-    assert "Passed" not in done.stdout
+    assert done.stdout == (
+        f"✗ failed  3 checks\n    • {CENTRED}\n    • {COMPUTED}\n    • {UNTOUCHED}\n"
+        "    The program ended before these checks could report.\n"
+    )
+
+
+def test_equal_failures_are_told_once_and_listed_as_json(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.py"
+    answer.write_text("def centred(x):\n    return x\n")
+    done = tensortutor("check", MEANS, str(answer), "--seed", "3")
+    assert done.returncode == 1
+    assert done.stdout.count("The program defines no `centre`.") == 1
+    assert done.stdout.startswith(f"✗ failed  3 checks\n    • {CENTRED}\n")
+    said = events(tensortutor("check", MEANS, str(answer), "--json").stdout)
+    verdicts = [event for event in said if event["event"] == "verdict"]
+    assert [verdict["check"] for verdict in verdicts] == [CENTRED, COMPUTED, UNTOUCHED]
+    assert all("defines no `centre`" in verdict["message"] for verdict in verdicts)
+
+
+def test_failures_that_differ_are_told_apart(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.py"
+    answer.write_text("def centre(x):\n    x.add_(1)\n    return x[0]\n")
+    lines = tensortutor("check", MEANS, str(answer)).stdout.splitlines()
+    assert [line for line in lines if line[0] in "✓✗"] == [
+        f"✗ failed  {CENTRED}",
+        f"✗ failed  {COMPUTED}",
+        f"✗ failed  {UNTOUCHED}",
+    ]
 
 
 # --- a whole course, step by step, without the app ---

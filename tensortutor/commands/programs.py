@@ -2,7 +2,7 @@
 
 import shlex
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tensortutor.commands.session import Refused, Session, chosen, follow, read_source
@@ -21,7 +21,7 @@ from tensortutor.protocol.events import (
     event_to_json,
 )
 from tensortutor.protocol.jobs import Job
-from tensortutor.report import ending, verdict_lines
+from tensortutor.report import ending, failed_lines, failure_lines, passed_line
 
 FAILED = 1
 
@@ -123,29 +123,33 @@ def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, st
 
 
 def _judge(session: Session, events: Iterable[Event], again: str) -> Judged:
-    """Report a check run as it happens. Returns its sum; empty if it never came so far."""
-    judged = Judged((), ())
+    """Report a check run as it happens. Returns its sum; empty if it never came so far.
+
+    Failures wait for the sum: only then is it known which of them are equal.
+    """
+    judged, failures, printer = Judged((), ()), list[Verdict](), session.printer
     for event in events:
         if isinstance(event, Judged):
             judged = event
         if session.json:
-            session.printer.json(event_to_json(event))
+            printer.json(event_to_json(event))
+        elif isinstance(event, Verdict) and not event.passed:
+            failures.append(event)
         elif isinstance(event, Verdict):
-            for line in verdict_lines(event, again, session.printer):
-                session.printer.line(line)
+            printer.line(passed_line(event, printer))
         elif isinstance(event, Judged):
-            _tell_missing(session, event)
+            for line in (*failure_lines(failures, again, printer), *_missing(session, event)):
+                printer.line(line)
         else:
             _tell(session, event, aside=True)
     return judged
 
 
-def _tell_missing(session: Session, judged: Judged) -> None:
-    printer = session.printer
-    for name in judged.missing:
-        mark = printer.paint("✗ failed", "red")
-        printer.line(f"{mark}  {printer.paint(name, 'bold')}")
-        printer.line("    The program ended before this check could report.")
+def _missing(session: Session, judged: Judged) -> Iterator[str]:
+    if judged.missing:
+        who = "this check" if len(judged.missing) == 1 else "these checks"
+        why = f"The program ended before {who} could report."
+        yield from failed_lines(judged.missing, why, session.printer)
 
 
 def _keep(session: Session, lesson: Lesson, judged: Judged) -> int:

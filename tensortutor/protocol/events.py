@@ -94,6 +94,11 @@ class Verdict:
     cause: str = ""
     hint: str = ""
 
+    @property
+    def failure(self) -> tuple[str, ...]:
+        """What is wrong, whichever check says so: equal for failures that a face may fold."""
+        return self.message, self.got, self.expected, self.where, self.cause, self.hint
+
 
 @dataclass(frozen=True)
 class Probed:
