@@ -228,14 +228,57 @@ def test_the_solution_is_shown_after_passing_or_on_purpose() -> None:
 
 def test_a_locked_lesson_names_what_opens_it() -> None:
     for command in (["show"], ["check"], ["hint"], ["where"], ["run", "--lesson"]):
-        refused(tensortutor(*command, REPAIR), f"locked until you have passed: {MEANS}")
-    assert tensortutor("show", REPAIR, "--anyway").returncode == 0
+        done = tensortutor(*command, REPAIR)
+        refused(done, f"locked until you have passed: {MEANS}", "add --anyway to the command")
+
+
+def test_what_is_said_about_a_locked_lesson_can_be_typed_as_it_stands(tmp_path: Path) -> None:
+    anyway = f"--course {shlex.quote(str(TINY))} --anyway"
+    page = tensortutor("show", REPAIR, "--anyway").stdout
+    assert f"tensortutor answer {REPAIR} 2 VALUE {anyway}\n" in page
+    assert f"tensortutor check {REPAIR} {anyway}\n" in page
+    (tmp_path / "answer.py").write_text("x = 1\n")
+    file = str(tmp_path / "answer.py")
+    failed = tensortutor("check", REPAIR, file, "--anyway").stdout
+    assert f"to replay: tensortutor check {REPAIR} {file} {anyway} --seed " in failed
+    assert "--anyway" not in tensortutor("show", MEANS).stdout
+
+
+def test_a_chapter_is_shown_with_its_lessons() -> None:
+    for name in ("repairs", "2"):
+        done = tensortutor("show", name)
+        assert done.returncode == 0
+        assert done.stdout.startswith("2 ")
+        assert "– locked  2.1  A lost dimension\n" in done.stdout
+        assert REPAIR in done.stdout
+        assert MEANS not in done.stdout
+    refused(tensortutor("show", "repairs", "--step", "1"), "go with a lesson")
+    refused(
+        tensortutor("check", "repairs"),
+        f"'repairs' is a chapter. Say which of its lessons: {REPAIR}",
+    )
+
+
+def test_a_chapter_is_listed_alone() -> None:
+    listed = tensortutor("list", "repairs").stdout
+    assert "0 of 1 lessons passed" in listed
+    assert REPAIR in listed
+    assert MEANS not in listed
+    (only,) = events(tensortutor("list", "2", "--json").stdout)
+    assert only["lesson"] == REPAIR
+    refused(tensortutor("list", "repair"), "There is no lesson 'repair'")
+
+
+def test_a_program_that_only_warns_is_not_said_to_fail() -> None:
+    page = tensortutor("show", MEANS, "--step", "5").stdout
+    assert page.count("This fails with:") == 1
+    assert "This warns, and goes on:\n\n    UserWarning: the mean" in page
 
 
 def test_hints_come_one_at_a_time() -> None:
     first, second, after = (tensortutor("hint", MEANS).stdout for _ in range(3))
-    assert first == "Hint 1 of 2\nWhich dimension runs along a row?\n"
-    assert second.startswith("Hint 2 of 2\n")
+    assert first == "Hint 1 of 2 for step 4, Practice\nWhich dimension runs along a row?\n"
+    assert second.startswith("Hint 2 of 2 for step 4, Practice\n")
     assert after.startswith("There are no more hints.")
     assert first in after
     assert second in after
@@ -247,10 +290,14 @@ def test_hints_come_one_at_a_time() -> None:
 def test_answers_are_judged_explained_and_kept() -> None:
     wrong = tensortutor("answer", MEANS, "3", "9")
     assert wrong.returncode == 1
-    assert wrong.stdout == "✗ wrong\n\nThe last column holds 2 and 5.\n"
+    assert wrong.stdout == (
+        "Step 3 of 6: Predict\nWhat is the last element of y?\n\n"
+        "✗ wrong\n\nThe last column holds 2 and 5.\n"
+    )
     # The first without an answer is the one that is meant.
     second = tensortutor("answer", MEANS, "3", "false")
-    assert (second.returncode, second.stdout) == (0, "✓ right\n\nA mean is a new value.\n")
+    assert second.returncode == 0
+    assert "y shares its storage with x.\n\n✓ right\n\nA mean is a new value.\n" in second.stdout
     again = tensortutor("answer", MEANS, "3", "3.5", "--question", "1")
     assert again.returncode == 0
     page = tensortutor("show", MEANS, "--step", "3").stdout
@@ -635,6 +682,13 @@ def test_verify_proves_a_lesson() -> None:
     assert re.fullmatch(rf"✓ passed  {REPAIR}: \d+ claims hold, \d+\.\d s", first)
     assert re.fullmatch(r"\d+ claims hold, 0 do not \(\d+ s\)", last)
     assert done.stderr == ""
+
+
+def test_verify_proves_a_chapter() -> None:
+    done = tensortutor("verify", "2", "repairs", "--seeds", "1")
+    assert done.returncode == 0
+    first, _ = done.stdout.splitlines()
+    assert first.startswith(f"✓ passed  {REPAIR}: ")
 
 
 def test_verify_names_what_does_not_hold(tmp_path: Path) -> None:

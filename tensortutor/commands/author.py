@@ -8,7 +8,7 @@ from itertools import groupby
 
 from tensortutor.commands.mutation import expected_mutants, try_mutants
 from tensortutor.commands.session import Refused, Session
-from tensortutor.course.catalog import UnknownLesson, find_course, find_lesson, read_course
+from tensortutor.course.catalog import UnknownLesson, find_course, find_lessons, read_course
 from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError, Problem
@@ -50,9 +50,11 @@ def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:
 
 def _named(course: Course, names: Sequence[str]) -> list[Lesson]:
     try:
-        return [find_lesson(course, name) for name in names] or list(course.lessons)
+        named = [lesson for name in names for lesson in find_lessons(course, name)]
     except UnknownLesson as error:
         raise Refused(str(error)) from None
+    once = {lesson.id: lesson for lesson in named}
+    return list(once.values()) if names else list(course.lessons)
 
 
 def _changed(course: Course, lessons: Sequence[Lesson], revision: str) -> list[Lesson]:

@@ -5,7 +5,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tensortutor.commands.session import Refused, Session, chosen, follow, read_source
+from tensortutor.commands.session import Refused, Session, follow, read_source
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import opened_by
@@ -73,7 +73,7 @@ def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
     if waits and step.pane is not None and step.pane.kind == "predict":
         raise Refused(
             f"Predict before you run it: tensortutor answer {lesson.id} {index + 1} VALUE "
-            f"--question {waits[0] + 1}"
+            f"--question {waits[0] + 1}{session.again(lesson)}"
         )
 
 
@@ -109,7 +109,7 @@ def check(session: Session, arguments: Namespace) -> int:
 
 def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, str, str]:
     """The code to check, its name, and the command that checks it again."""
-    options = chosen(session.options)
+    options = session.again(lesson)
     if file is not None:
         path = Path(file)
         again = f"tensortutor check {lesson.id} {shlex.quote(file)}{options}"

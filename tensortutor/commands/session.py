@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortutor.course.model import Course, Lesson
+from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
@@ -94,6 +94,21 @@ class Session:
         except UnknownLesson as error:
             raise Refused(str(error)) from None
 
+    def lessons(self, name: str | None) -> tuple[Lesson, ...]:
+        """The lessons of a chapter, or one lesson; all without a name. Raises Refused."""
+        from tensortutor.course.catalog import UnknownLesson, find_lessons
+
+        try:
+            return self.course.lessons if name is None else find_lessons(self.course, name)
+        except UnknownLesson as error:
+            raise Refused(str(error)) from None
+
+    def chapter(self, name: str) -> Chapter | None:
+        """The chapter of this name, if it is one's."""
+        from tensortutor.course.catalog import find_chapter
+
+        return find_chapter(self.course, name)
+
     def open_lesson(self, name: str, anyway: bool) -> Lesson:
         """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""
         lesson = self.lesson(name)
@@ -101,10 +116,15 @@ class Session:
         if state(lesson, passed) == "locked" and not anyway:
             needs = ", ".join(missing(lesson, passed))
             raise Refused(
-                f"{lesson.id} is locked until you have passed: {needs}. It builds on them; to "
-                "work on it all the same, add --anyway."
+                f"{lesson.id} is locked until you have passed: {needs}. It builds on them. To go "
+                "there all the same, add --anyway to the command."
             )
         return lesson
+
+    def again(self, lesson: Lesson) -> str:
+        """The options that a further command about a lesson needs, as typed, after a space."""
+        locked = state(lesson, self.progress.passed()) == "locked"
+        return chosen(self.options) + (" --anyway" if locked else "")
 
     def step(self, lesson: Lesson, number: int) -> int:
         """The index of a lesson's step, from its number. Raises Refused."""

@@ -1,5 +1,6 @@
 """A course as data. Everything here is frozen; `parse` and `catalog` make it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 PANES = ("run", "predict", "fix", "exercise")
 JUDGED = ("fix", "exercise")
+RAISED = re.compile(r"([A-Za-z_][\w.]*)(?::|$)", re.MULTILINE)
+"""The type that the report of an exception begins with."""
 QUIZZES = ("number", "truth", "choice", "order", "text", "shape")
 
 
@@ -55,12 +58,18 @@ class Quiz:
 
 @dataclass(frozen=True)
 class Failure:
-    """A program that fails, and how the last line of its report begins, word for word."""
+    """A program that fails or warns, and how the last line of its report begins, word for word."""
 
     source: str
     message: str
     line: int
     message_line: int = 0
+
+    @property
+    def warns(self) -> bool:
+        """The message is a warning's: the program goes on after it."""
+        kind = RAISED.match(self.message)
+        return kind is None or kind[1].endswith("Warning")
 
 
 Block = Prose | Pane | Quiz | Failure
