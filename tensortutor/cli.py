@@ -152,6 +152,12 @@ COMMANDS = (
     ),
     Command("doctor", "doctor.doctor", "tell what works on this machine", json=True),
     Command(
+        "new",
+        "author.new_lesson",
+        "begin a lesson: for those who write them",
+        (arg("name", metavar="CHAPTER/LESSON", help="the chapter by id or number, and a slug"),),
+    ),
+    Command(
         "verify",
         "author.verify_lessons",
         "prove lessons: for those who write them",
@@ -163,6 +169,11 @@ COMMANDS = (
                 "--mutate",
                 action="store_true",
                 help="also edit the solutions: do the checks notice? (needs libcst)",
+            ),
+            arg(
+                "--watch",
+                action="store_true",
+                help="prove a lesson again whenever its files are saved, until Ctrl+C",
             ),
             arg(
                 "--changed",

@@ -29,7 +29,8 @@ RIGHT = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)\n"
 COMMAND = [sys.executable, "-m", "tensortutor"]
 NEVER_S = 120
 COMMANDS = (
-    "list", "show", "next", "run", "check", "answer", "hint", "reset", "where", "doctor", "verify",
+    "list", "show", "next", "run", "check", "answer", "hint", "reset", "where", "doctor", "new",
+    "verify",
 )  # fmt: skip
 
 
@@ -711,6 +712,65 @@ def test_verify_tells_problems_and_still_proves_the_sound_lessons(tmp_path: Path
     assert done.stdout.startswith(f"{file}:5: ")
     assert f"✓ passed  {REPAIR}" in done.stdout
     assert f"passed  {MEANS}" not in done.stdout
+
+
+def test_a_new_lesson_stands_at_once_and_verify_names_what_is_left_to_do(tmp_path: Path) -> None:
+    root = tmp_path / "course"
+    shutil.copytree(TINY, root)
+    done = tensortutor("new", "2/sums", course=root)
+    assert done.returncode == 0
+    lesson, checks = root / "lessons/02_repairs/02_sums.md", root / "checks/02_repairs/02_sums.py"
+    assert done.stdout.splitlines()[:2] == [f"The lesson: {lesson}", f"Its checks: {checks}"]
+    assert f"verify --watch repairs/sums --course {root}" in done.stdout
+    proved = tensortutor("verify", "repairs/sums", "--seeds", "2", course=root)
+    assert proved.returncode == 1
+    *left, mark, _ = proved.stdout.splitlines()
+    assert len(left) > 5
+    assert all(
+        re.match(r"(lessons|checks)/02_repairs/02_sums\.(md|py):\d+: TODO: ", line) for line in left
+    )
+    assert mark.startswith(f"✗ failed  repairs/sums: {len(left)} of ")
+    for path in (lesson, checks):
+        path.write_text(path.read_text().replace("TODO", "Done"))
+    assert tensortutor("verify", "repairs/sums", "--seeds", "2", course=root).returncode == 0
+    refused(tensortutor("new", "2/sums", course=root), "There is a lesson repairs/sums already")
+
+
+def test_watch_proves_a_lesson_again_when_it_is_saved(tmp_path: Path) -> None:
+    root = tmp_path / "course"
+    shutil.copytree(TINY, root)
+    lesson = root / "lessons/02_repairs/01_lost_dim.md"
+    text = lesson.read_text()
+    command = [*COMMAND, "--course", str(root), "verify", "--watch", "--seeds", "1", REPAIR]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+
+        def until(part: str) -> str:
+            """The first line from here on that has this part."""
+            assert process.stdout is not None
+            for line in process.stdout:
+                if part in line:
+                    return line
+            raise AssertionError(f"it ended without a word of {part!r}")
+
+        try:
+            assert until(REPAIR).startswith("✓ passed")
+            until("Waiting for a lesson to be saved.")
+            lesson.write_text(text.replace("torch.Size([2, 3])", "torch.Size([3, 2])"))
+            assert until(f"  {REPAIR}").startswith("✗ failed")
+            until("Waiting")
+            lesson.write_text(text.replace("minutes", "hours"))
+            assert until("hours").startswith("lessons/02_repairs/01_lost_dim.md:")
+            until("Waiting")
+            lesson.write_text(text)
+            assert until(f"  {REPAIR}").startswith("✓ passed")
+            until("Waiting")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(NEVER_S) == 0
+        finally:
+            process.kill()
 
 
 # --- the app's door ---
