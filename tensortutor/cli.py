@@ -70,17 +70,20 @@ def device(text: str) -> str:
 
 
 LESSON = arg("lesson_name", metavar="LESSON", help="its id, its slug, or its number as 1.2")
+CHAPTER = arg("name", metavar="CHAPTER", nargs="?", help="its id or its number; default: all")
 ANYWAY = arg("--anyway", action="store_true", help="even if the lesson is locked")
 STEP = arg("--step", type=positive, metavar="N", help="one step, from 1")
 
 COMMANDS = (
-    Command("list", "reading.list_lessons", "show all lessons and which are open", json=True),
+    Command(
+        "list", "reading.list_lessons", "show all lessons and which are open", (CHAPTER,), json=True
+    ),
     Command(
         "show",
         "reading.show",
-        "print a lesson",
+        "print a lesson, or what a chapter holds",
         (
-            LESSON,
+            arg("lesson_name", metavar="LESSON", help="or a chapter; an id, a slug or a number"),
             STEP,
             arg("--solution", action="store_true", help="print the solution alone"),
             arg("--spoil", action="store_true", help="print it before you have passed"),
@@ -149,17 +152,28 @@ COMMANDS = (
     ),
     Command("doctor", "doctor.doctor", "tell what works on this machine", json=True),
     Command(
+        "new",
+        "author.new_lesson",
+        "begin a lesson: for those who write them",
+        (arg("name", metavar="CHAPTER/LESSON", help="the chapter by id or number, and a slug"),),
+    ),
+    Command(
         "verify",
         "author.verify_lessons",
         "prove lessons: for those who write them",
         (
-            arg("lessons", metavar="LESSON", nargs="*", help="default: all"),
+            arg("lessons", metavar="LESSON", nargs="*", help="or a chapter; default: all"),
             arg("--seeds", type=positive, metavar="N", default=20, help="inputs per solution: 20"),
             arg("--jobs", type=positive, metavar="N", default=2, help="runs at once: 2"),
             arg(
                 "--mutate",
                 action="store_true",
                 help="also edit the solutions: do the checks notice? (needs libcst)",
+            ),
+            arg(
+                "--watch",
+                action="store_true",
+                help="prove a lesson again whenever its files are saved, until Ctrl+C",
             ),
             arg(
                 "--changed",

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from tensortutor.drawing.text import for_stream, is_unicode
@@ -135,24 +135,40 @@ class Printer:
         stream.flush()
 
 
-def verdict_lines(verdict: Verdict, replay: str, printer: Printer) -> Iterator[str]:
-    """One line for a check that passed; for one that failed, what there is to know.
+def passed_line(verdict: Verdict, printer: Printer) -> str:
+    """A check that passed."""
+    return f"{printer.paint('✓ passed', 'green')}  {neutral(verdict.check)}"
 
-    replay: the command that repeats the check with the same inputs.
+
+def failure_lines(verdicts: Sequence[Verdict], replay: str, printer: Printer) -> Iterator[str]:
+    """What there is to know about failures, those that are equal told once.
+
+    replay: the command that repeats the checks with the same inputs.
     """
-    name = neutral(verdict.check)
-    width = printer.width
-    if verdict.passed:
-        yield f"{printer.paint('✓ passed', 'green')}  {name}"
-        return
-    yield f"{printer.paint('✗ failed', 'red')}  {printer.paint(name, 'bold')}"
-    if verdict.message:
-        yield from indented("", verdict.message, width)
-    for part in PARTS:
-        text = getattr(verdict, part)
-        if text:
-            yield from indented(part, text, width if part in SENTENCES else 0)
-    yield from indented("seed", f"{verdict.seed}, to replay: {replay} --seed {verdict.seed}")
+    groups: dict[tuple[str, ...], list[Verdict]] = {}
+    for verdict in verdicts:
+        groups.setdefault(verdict.failure, []).append(verdict)
+    for first, *others in groups.values():
+        names = [first.check, *(other.check for other in others)]
+        yield from failed_lines(names, first.message, printer)
+        for part in PARTS:
+            text = getattr(first, part)
+            if text:
+                yield from indented(part, text, printer.width if part in SENTENCES else 0)
+        yield from indented("seed", f"{first.seed}, to replay: {replay} --seed {first.seed}")
+
+
+def failed_lines(checks: Sequence[str], message: str, printer: Printer) -> Iterator[str]:
+    """Checks that failed for one reason."""
+    mark = printer.paint("✗ failed", "red")
+    if len(checks) == 1:
+        yield f"{mark}  {printer.paint(neutral(checks[0]), 'bold')}"
+    else:
+        yield f"{mark}  {printer.paint(f'{len(checks)} checks', 'bold')}"
+        for check in checks:
+            yield from indented("", f"• {check}", printer.width)
+    if message:
+        yield from indented("", message, printer.width)
 
 
 def indented(label: str, text: str, width: int = 0) -> Iterator[str]:

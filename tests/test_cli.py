@@ -29,7 +29,8 @@ RIGHT = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)\n"
 COMMAND = [sys.executable, "-m", "tensortutor"]
 NEVER_S = 120
 COMMANDS = (
-    "list", "show", "next", "run", "check", "answer", "hint", "reset", "where", "doctor", "verify",
+    "list", "show", "next", "run", "check", "answer", "hint", "reset", "where", "doctor", "new",
+    "verify",
 )  # fmt: skip
 
 
@@ -228,14 +229,57 @@ def test_the_solution_is_shown_after_passing_or_on_purpose() -> None:
 
 def test_a_locked_lesson_names_what_opens_it() -> None:
     for command in (["show"], ["check"], ["hint"], ["where"], ["run", "--lesson"]):
-        refused(tensortutor(*command, REPAIR), f"locked until you have passed: {MEANS}")
-    assert tensortutor("show", REPAIR, "--anyway").returncode == 0
+        done = tensortutor(*command, REPAIR)
+        refused(done, f"locked until you have passed: {MEANS}", "add --anyway to the command")
+
+
+def test_what_is_said_about_a_locked_lesson_can_be_typed_as_it_stands(tmp_path: Path) -> None:
+    anyway = f"--course {shlex.quote(str(TINY))} --anyway"
+    page = tensortutor("show", REPAIR, "--anyway").stdout
+    assert f"tensortutor answer {REPAIR} 2 VALUE {anyway}\n" in page
+    assert f"tensortutor check {REPAIR} {anyway}\n" in page
+    (tmp_path / "answer.py").write_text("x = 1\n")
+    file = str(tmp_path / "answer.py")
+    failed = tensortutor("check", REPAIR, file, "--anyway").stdout
+    assert f"to replay: tensortutor check {REPAIR} {file} {anyway} --seed " in failed
+    assert "--anyway" not in tensortutor("show", MEANS).stdout
+
+
+def test_a_chapter_is_shown_with_its_lessons() -> None:
+    for name in ("repairs", "2"):
+        done = tensortutor("show", name)
+        assert done.returncode == 0
+        assert done.stdout.startswith("2 ")
+        assert "– locked  2.1  A lost dimension\n" in done.stdout
+        assert REPAIR in done.stdout
+        assert MEANS not in done.stdout
+    refused(tensortutor("show", "repairs", "--step", "1"), "go with a lesson")
+    refused(
+        tensortutor("check", "repairs"),
+        f"'repairs' is a chapter. Say which of its lessons: {REPAIR}",
+    )
+
+
+def test_a_chapter_is_listed_alone() -> None:
+    listed = tensortutor("list", "repairs").stdout
+    assert "0 of 1 lessons passed" in listed
+    assert REPAIR in listed
+    assert MEANS not in listed
+    (only,) = events(tensortutor("list", "2", "--json").stdout)
+    assert only["lesson"] == REPAIR
+    refused(tensortutor("list", "repair"), "There is no lesson 'repair'")
+
+
+def test_a_program_that_only_warns_is_not_said_to_fail() -> None:
+    page = tensortutor("show", MEANS, "--step", "5").stdout
+    assert page.count("This fails with:") == 1
+    assert "This warns, and goes on:\n\n    UserWarning: the mean" in page
 
 
 def test_hints_come_one_at_a_time() -> None:
     first, second, after = (tensortutor("hint", MEANS).stdout for _ in range(3))
-    assert first == "Hint 1 of 2\nWhich dimension runs along a row?\n"
-    assert second.startswith("Hint 2 of 2\n")
+    assert first == "Hint 1 of 2 for step 4, Practice\nWhich dimension runs along a row?\n"
+    assert second.startswith("Hint 2 of 2 for step 4, Practice\n")
     assert after.startswith("There are no more hints.")
     assert first in after
     assert second in after
@@ -247,10 +291,14 @@ def test_hints_come_one_at_a_time() -> None:
 def test_answers_are_judged_explained_and_kept() -> None:
     wrong = tensortutor("answer", MEANS, "3", "9")
     assert wrong.returncode == 1
-    assert wrong.stdout == "✗ wrong\n\nThe last column holds 2 and 5.\n"
+    assert wrong.stdout == (
+        "Step 3 of 6: Predict\nWhat is the last element of y?\n\n"
+        "✗ wrong\n\nThe last column holds 2 and 5.\n"
+    )
     # The first without an answer is the one that is meant.
     second = tensortutor("answer", MEANS, "3", "false")
-    assert (second.returncode, second.stdout) == (0, "✓ right\n\nA mean is a new value.\n")
+    assert second.returncode == 0
+    assert "y shares its storage with x.\n\n✓ right\n\nA mean is a new value.\n" in second.stdout
     again = tensortutor("answer", MEANS, "3", "3.5", "--question", "1")
     assert again.returncode == 0
     page = tensortutor("show", MEANS, "--step", "3").stdout
@@ -331,15 +379,19 @@ def test_a_prediction_comes_before_its_run() -> None:
 @pytest.mark.parametrize(
     ("ending", "last_words"),
     [
-        ("time.sleep(600)", ""),
-        ("try: time.sleep(600)\nexcept KeyboardInterrupt: print('tidied up')", "tidied up\n"),
+        ("{ready}; time.sleep(600)", ""),
+        (
+            "try: {ready}; time.sleep(600)\nexcept KeyboardInterrupt: print('tidied up')",
+            "tidied up\n",
+        ),
     ],
 )
 def test_ctrl_c_stops_the_program_and_shows_its_last_words(
     tmp_path: Path, ending: str, last_words: str
 ) -> None:
     program = tmp_path / "program.py"
-    program.write_text(f"import time\nprint('ready', flush=True)\n{ending}\n")
+    ending = ending.format(ready="print('ready', flush=True)")
+    program.write_text(f"import time\n{ending}\n")
     with subprocess.Popen(
         [*COMMAND, "run", str(program)],
         cwd=ROOT,
@@ -407,7 +459,7 @@ def test_a_check_that_fails_tells_what_there_is_to_know_and_can_be_replayed() ->
     done = tensortutor("check", MEANS, "--seed", "811")
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert lines[0] == "✗ failed  every row is centred on its own mean"
+    assert "✗ failed  every row is centred on its own mean" in lines
     labels = {line[4:14].strip() for line in lines if line.startswith("    ") and line[4] != " "}
     assert {"called", "got", "expected", "where", "seed"} <= labels
     assert any(line.startswith("    called    centre(f32[") for line in lines)
@@ -445,13 +497,47 @@ def test_check_as_json_is_the_stream_and_what_came_of_it(own_home: Path) -> None
     assert done.returncode == 0
 
 
-def test_a_program_that_does_not_load_fails_the_check(tmp_path: Path) -> None:
+CENTRED, COMPUTED, UNTOUCHED = (
+    "every row is centred on its own mean",
+    "the mean is computed, not looked up",
+    "the input stays as it was",
+)
+
+
+def test_a_program_that_does_not_load_fails_all_checks_in_one_breath(tmp_path: Path) -> None:
     answer = tmp_path / "answer.py"
     answer.write_text("def centre(x)\n")
     done = tensortutor("check", MEANS, str(answer))
     assert done.returncode == 1
     assert "SyntaxError" in done.stderr
-    assert "Passed" not in done.stdout
+    assert done.stdout == (
+        f"✗ failed  3 checks\n    • {CENTRED}\n    • {COMPUTED}\n    • {UNTOUCHED}\n"
+        "    The program ended before these checks could report.\n"
+    )
+
+
+def test_equal_failures_are_told_once_and_listed_as_json(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.py"
+    answer.write_text("def centred(x):\n    return x\n")
+    done = tensortutor("check", MEANS, str(answer), "--seed", "3")
+    assert done.returncode == 1
+    assert done.stdout.count("The program defines no `centre`.") == 1
+    assert done.stdout.startswith(f"✗ failed  3 checks\n    • {CENTRED}\n")
+    said = events(tensortutor("check", MEANS, str(answer), "--json").stdout)
+    verdicts = [event for event in said if event["event"] == "verdict"]
+    assert [verdict["check"] for verdict in verdicts] == [CENTRED, COMPUTED, UNTOUCHED]
+    assert all("defines no `centre`" in verdict["message"] for verdict in verdicts)
+
+
+def test_failures_that_differ_are_told_apart(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.py"
+    answer.write_text("def centre(x):\n    x.add_(1)\n    return x[0]\n")
+    lines = tensortutor("check", MEANS, str(answer)).stdout.splitlines()
+    assert [line for line in lines if line[0] in "✓✗"] == [
+        f"✗ failed  {CENTRED}",
+        f"✗ failed  {COMPUTED}",
+        f"✗ failed  {UNTOUCHED}",
+    ]
 
 
 # --- a whole course, step by step, without the app ---
@@ -599,6 +685,13 @@ def test_verify_proves_a_lesson() -> None:
     assert done.stderr == ""
 
 
+def test_verify_proves_a_chapter() -> None:
+    done = tensortutor("verify", "2", "repairs", "--seeds", "1")
+    assert done.returncode == 0
+    first, _ = done.stdout.splitlines()
+    assert first.startswith(f"✓ passed  {REPAIR}: ")
+
+
 def test_verify_names_what_does_not_hold(tmp_path: Path) -> None:
     file = "lessons/02_repairs/01_lost_dim.md"
     root = edited_course(tmp_path, file, "torch.Size([2, 3])", "torch.Size([3, 2])")
@@ -619,6 +712,65 @@ def test_verify_tells_problems_and_still_proves_the_sound_lessons(tmp_path: Path
     assert done.stdout.startswith(f"{file}:5: ")
     assert f"✓ passed  {REPAIR}" in done.stdout
     assert f"passed  {MEANS}" not in done.stdout
+
+
+def test_a_new_lesson_stands_at_once_and_verify_names_what_is_left_to_do(tmp_path: Path) -> None:
+    root = tmp_path / "course"
+    shutil.copytree(TINY, root)
+    done = tensortutor("new", "2/sums", course=root)
+    assert done.returncode == 0
+    lesson, checks = root / "lessons/02_repairs/02_sums.md", root / "checks/02_repairs/02_sums.py"
+    assert done.stdout.splitlines()[:2] == [f"The lesson: {lesson}", f"Its checks: {checks}"]
+    assert f"verify --watch repairs/sums --course {root}" in done.stdout
+    proved = tensortutor("verify", "repairs/sums", "--seeds", "2", course=root)
+    assert proved.returncode == 1
+    *left, mark, _ = proved.stdout.splitlines()
+    assert len(left) > 5
+    assert all(
+        re.match(r"(lessons|checks)/02_repairs/02_sums\.(md|py):\d+: TODO: ", line) for line in left
+    )
+    assert mark.startswith(f"✗ failed  repairs/sums: {len(left)} of ")
+    for path in (lesson, checks):
+        path.write_text(path.read_text().replace("TODO", "Done"))
+    assert tensortutor("verify", "repairs/sums", "--seeds", "2", course=root).returncode == 0
+    refused(tensortutor("new", "2/sums", course=root), "There is a lesson repairs/sums already")
+
+
+def test_watch_proves_a_lesson_again_when_it_is_saved(tmp_path: Path) -> None:
+    root = tmp_path / "course"
+    shutil.copytree(TINY, root)
+    lesson = root / "lessons/02_repairs/01_lost_dim.md"
+    text = lesson.read_text()
+    command = [*COMMAND, "--course", str(root), "verify", "--watch", "--seeds", "1", REPAIR]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+
+        def until(part: str) -> str:
+            """The first line from here on that has this part."""
+            assert process.stdout is not None
+            for line in process.stdout:
+                if part in line:
+                    return line
+            raise AssertionError(f"it ended without a word of {part!r}")
+
+        try:
+            assert until(REPAIR).startswith("✓ passed")
+            until("Waiting for a lesson to be saved.")
+            lesson.write_text(text.replace("torch.Size([2, 3])", "torch.Size([3, 2])"))
+            assert until(f"  {REPAIR}").startswith("✗ failed")
+            until("Waiting")
+            lesson.write_text(text.replace("minutes", "hours"))
+            assert until("hours").startswith("lessons/02_repairs/01_lost_dim.md:")
+            until("Waiting")
+            lesson.write_text(text)
+            assert until(f"  {REPAIR}").startswith("✓ passed")
+            until("Waiting")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(NEVER_S) == 0
+        finally:
+            process.kill()
 
 
 # --- the app's door ---

@@ -12,6 +12,7 @@ from tensortutor.checking.answer import Answer
 from tensortutor.checking.declare import accepted, check, equivalent, mutant
 from tensortutor.checking.expect import (
     Unmet,
+    advising,
     expect_close,
     expect_copy,
     expect_dtype,
@@ -28,6 +29,7 @@ __all__ = [
     "Answer",
     "Unmet",
     "accepted",
+    "advising",
     "check",
     "equivalent",
     "expect_close",

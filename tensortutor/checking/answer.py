@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from tensortutor.checking.describe import describe_call
+from tensortutor.checking.describe import describe_call, describe_kind
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 """What is wrapped. A module or another callable object keeps its attributes instead."""
@@ -15,11 +15,14 @@ FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 class Answer:
     """The names of the learner's program.
 
-    Functions are wrapped so that a failing check can say what was called with which shapes.
-    `source` is the program's text, `output` what it printed when it ran, `calls` how often it has
-    called each torch function during this check, by base name (`calls["softmax"]`), for a check
-    that is declared with `counts_calls=True`.
+    Functions are wrapped so that a failing check can say what was called with which shapes, and
+    what kind of thing came back. `source` is the program's text, `output` what it printed when it
+    ran, `calls` how often it has called each torch function during this check, by base name
+    (`calls["softmax"]`), for a check that is declared with `counts_calls=True`.
     """
+
+    FILE = __file__
+    """Where calls of the learner's functions come from: they fail there if the arguments do."""
 
     def __init__(self, namespace: dict[str, Any], source: str, output: str) -> None:
         self._namespace = namespace
@@ -27,6 +30,7 @@ class Answer:
         self.output = output
         self.calls: Counter[str] = Counter()
         self.last_call = ""
+        self.last_result = ""
         self.guard: Callable[[], Callable[[], None]] = lambda: lambda: None
 
     def __getattr__(self, name: str) -> Any:
@@ -40,11 +44,14 @@ class Answer:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             self.last_call = describe_call(name, args, kwargs)
+            self.last_result = ""
             after = self.guard()
             try:
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
             finally:
                 after()
+            self.last_result = describe_kind(result)
+            return result
 
         return call
 

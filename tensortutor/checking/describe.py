@@ -54,6 +54,21 @@ def describe_tensor(tensor: torch.Tensor) -> str:
     return f"{dtype}[{', '.join(map(str, tensor.shape))}]{where}"
 
 
+def describe_kind(value: Any) -> str:
+    """What kind of thing a value is. No code of its own runs, its items stay unseen."""
+    if value is None:
+        return "None"
+    if type(value) is torch.Tensor:
+        return describe_tensor(value)
+    count = f" of {len(value)}" if type(value) in (list, tuple, dict) else ""
+    return f"{with_article(type(value).__name__)}{count}"
+
+
+def with_article(word: str) -> str:
+    """The word with its article."""
+    return f"{'an' if word[:1].lower() in tuple('aeiou') else 'a'} {word}"
+
+
 def describe_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """`split_heads(f32[2, 3, 20], 4)`."""
     words = [describe(arg) for arg in args]

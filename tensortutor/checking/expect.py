@@ -1,5 +1,11 @@
 """Expectations: each raises `Unmet` with what a learner needs to see, or returns nothing.
 
+Each asks one question, which its name says, and `hint` is shown when the answer to that question
+is no: `expect_close` asks for values, `expect_shape` for the shape. When it fails before it comes
+to its question (a list where a tensor is wanted, the wrong shape where values are compared), the
+hint would speak of something else, and a general one takes its place. Where the author has a
+better one, `shape_hint` and `dtype_hint` are for these.
+
 The functions of torch that decide are taken by name when this module is imported, before any
 program of a learner runs, so that a program which replaces them changes nothing here.
 """
@@ -11,8 +17,14 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, isclose, isnan
 
+from tensortutor.checking import advice
 from tensortutor.checking.causes import cause_of_shape, cause_of_values
-from tensortutor.checking.describe import describe, describe_tensor, describe_values
+from tensortutor.checking.describe import (
+    describe,
+    describe_tensor,
+    describe_values,
+    with_article,
+)
 
 _as_dtype = Tensor.to
 PLAIN = (bool, int, float, complex, str, list, tuple, dict)
@@ -52,36 +64,64 @@ def expect_true(condition: object, message: str, *, hint: str = "") -> None:
         raise Unmet(message, hint=hint)
 
 
-def expect_equal(got: Any, wanted: Any, *, name: str = "the result", hint: str = "") -> None:
+def expect_equal(
+    got: Any,
+    wanted: Any,
+    *,
+    name: str = "the result",
+    hint: str = "",
+    shape_hint: str = "",
+    dtype_hint: str = "",
+) -> None:
     """Same type of thing and the same value, item by item in lists, tuples and dicts.
 
     Tensors: shape, dtype and every bit of value. Any kind of tuple will do for a tuple, and inside
     containers an int for a float. NaN equals NaN.
     """
+    if got is None and wanted is not None:
+        raise _none(name, wanted)
     if isinstance(got, Tensor) and not isinstance(wanted, Tensor):
-        message = f"{name} is a tensor, {_a(wanted)} is wanted"
-        raise Unmet(message, got=describe(got), expected=describe(wanted), hint=hint)
-    both_tuples = isinstance(got, tuple) and isinstance(wanted, tuple)
-    if type(wanted) in PLAIN and type(got) is not type(wanted) and not both_tuples:
+        kind = "None" if wanted is None else with_article(type(wanted).__name__)
+        message = f"{name} is a tensor, {kind} is wanted"
+    elif _is_of_another_type(got, wanted):
         message = f"{name} is of type {type(got).__name__}, {type(wanted).__name__} is wanted"
-        raise Unmet(message, got=describe(got), expected=describe(wanted), hint=hint)
-    _expect_same(got, wanted, name, "", hint)
+    else:
+        return _expect_same(got, wanted, name, "", (hint, shape_hint, dtype_hint))
+    general = advice.on_type(got, wanted)
+    raise Unmet(
+        message,
+        got=describe(got),
+        expected=describe(wanted),
+        hint=hint if wanted is None else general,
+    )
 
 
-def _expect_same(got: Any, wanted: Any, name: str, path: str, hint: str) -> None:
+def _is_of_another_type(got: Any, wanted: Any) -> bool:
+    """Any kind of tuple is a tuple."""
+    both_tuples = isinstance(got, tuple) and isinstance(wanted, tuple)
+    return type(wanted) in PLAIN and type(got) is not type(wanted) and not both_tuples
+
+
+def _expect_same(got: Any, wanted: Any, name: str, path: str, hints: tuple[str, str, str]) -> None:
     """Raise Unmet about the first item that differs, however deep."""
+    hint, shape_hint, dtype_hint = hints
     if isinstance(wanted, Tensor):
-        expect_close(got, wanted, name=name + path, hint=hint, rtol=0.0, atol=0.0)
+        expect_close(
+            got, wanted, name=name + path, hint=hint, shape_hint=shape_hint,
+            dtype_hint=dtype_hint, rtol=0.0, atol=0.0,
+        )  # fmt: skip
     elif (keys := _keys(got, wanted)) is not None:
         for key in keys:
-            _expect_same(got[key], wanted[key], name, f"{path}[{key!r}]", hint)
+            _expect_same(got[key], wanted[key], name, f"{path}[{key!r}]", hints)
     elif not _same(got, wanted):
+        number = {type(got), type(wanted)} == {int, float}
+        other_type = _is_of_another_type(got, wanted) and not number
         raise Unmet(
             f"{name} is not what it should be",
             got=describe(got),
             expected=describe(wanted),
             where=f"at {path}" if path else "",
-            hint=hint,
+            hint=advice.on_type(got, wanted) if other_type else hint,
         )
 
 
@@ -105,22 +145,26 @@ def _same(got: Any, wanted: Any) -> bool:
         return False
 
 
-def _a(value: Any) -> str:
-    if value is None:
-        return "None"
-    word = type(value).__name__
-    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+def _none(name: str, wanted: Any = None) -> Unmet:
+    """None where something is wanted. Only of a call's own result is it plain how that happens."""
+    message = f"{name} is None"
+    expected = "a torch.Tensor" if wanted is None else describe(wanted)
+    if name != "the result":
+        return Unmet(message, expected=expected)
+    cause = "A function without `return` gives None."
+    return Unmet(message, expected=expected, cause=cause, hint=advice.NONE)
 
 
-def expect_tensor(got: Any, *, name: str = "the result", hint: str = "") -> None:
+def expect_tensor(got: Any, *, name: str = "the result") -> None:
     """`got` is a tensor."""
     if got is None:
-        # Only of a call's own result: a part of one may be None for other reasons.
-        cause = "A function without `return` gives None." if name == "the result" else ""
-        raise Unmet(f"{name} is None", cause=cause, hint=hint)
+        raise _none(name)
     if not isinstance(got, Tensor):
         raise Unmet(
-            f"{name} is not a tensor", got=describe(got), expected="a torch.Tensor", hint=hint
+            f"{name} is not a tensor",
+            got=describe(got),
+            expected="a torch.Tensor",
+            hint=advice.NO_TENSOR,
         )
 
 
@@ -128,7 +172,7 @@ def expect_shape(
     got: Any, shape: Sequence[int], *, name: str = "the result", hint: str = ""
 ) -> None:
     """`got` is a tensor of exactly this shape."""
-    expect_tensor(got, name=name, hint=hint)
+    expect_tensor(got, name=name)
     wanted = tuple(shape)
     if tuple(got.shape) != wanted:
         raise Unmet(
@@ -136,16 +180,19 @@ def expect_shape(
             got=str(list(got.shape)),
             expected=str(list(wanted)),
             cause=cause_of_shape(tuple(got.shape), wanted),
-            hint=hint,
+            hint=hint or advice.SHAPE,
         )
 
 
 def expect_dtype(got: Any, dtype: torch.dtype, *, name: str = "the result", hint: str = "") -> None:
     """`got` is a tensor of exactly this dtype."""
-    expect_tensor(got, name=name, hint=hint)
+    expect_tensor(got, name=name)
     if got.dtype != dtype:
         raise Unmet(
-            f"{name} has the wrong dtype", got=str(got.dtype), expected=str(dtype), hint=hint
+            f"{name} has the wrong dtype",
+            got=str(got.dtype),
+            expected=str(dtype),
+            hint=hint or advice.DTYPE,
         )
 
 
@@ -155,6 +202,8 @@ def expect_close(
     *,
     name: str = "the result",
     hint: str = "",
+    shape_hint: str = "",
+    dtype_hint: str = "",
     rtol: float = 1e-4,
     atol: float = 1e-5,
     dtype: torch.dtype | None = None,
@@ -163,14 +212,14 @@ def expect_close(
 
     dtype: what `got` must have if that is not `wanted.dtype` (a float64 reference, say).
     """
-    expect_shape(got, wanted.shape, name=name, hint=hint)
-    expect_dtype(got, dtype or wanted.dtype, name=name, hint=hint)
+    expect_shape(got, wanted.shape, name=name, hint=shape_hint)
+    expect_dtype(got, dtype or wanted.dtype, name=name, hint=dtype_hint)
     if got.device != wanted.device:
         raise Unmet(
             f"{name} is on the wrong device",
             got=str(got.device),
             expected=str(wanted.device),
-            hint=hint,
+            hint=advice.DEVICE,
         )
     a, b = _comparable(got, wanted)
     if rtol == atol == 0.0:
@@ -213,7 +262,7 @@ def _storage(tensor: Tensor) -> int:
 
 def expect_view(got: Any, base: Tensor, *, name: str = "the result", hint: str = "") -> None:
     """`got` shares its storage with `base`."""
-    expect_tensor(got, name=name, hint=hint)
+    expect_tensor(got, name=name)
     if _storage(got) != _storage(base):
         raise Unmet(
             f"{name} is a copy",
@@ -225,7 +274,7 @@ def expect_view(got: Any, base: Tensor, *, name: str = "the result", hint: str =
 
 def expect_copy(got: Any, base: Tensor, *, name: str = "the result", hint: str = "") -> None:
     """`got` has a storage of its own."""
-    expect_tensor(got, name=name, hint=hint)
+    expect_tensor(got, name=name)
     if _storage(got) == _storage(base):
         raise Unmet(
             f"{name} is a view of the input",
@@ -260,3 +309,27 @@ def expect_raises(kind: type[Exception], message: str, *, hint: str = "") -> Ite
     except kind:
         return
     raise Unmet(message, expected=kind.__name__, got="no exception", hint=hint)
+
+
+class Advised(Exception):
+    """An error of the answer that the author has a hint for. error: as it was raised."""
+
+    def __init__(self, error: Exception, hint: str) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.hint = hint
+
+
+@contextmanager
+def advising(kind: type[Exception], *, saying: str = "", hint: str) -> Iterator[None]:
+    """Inside, an exception of this kind is reported as ever, with `hint` beside it.
+
+    saying: only if this stands in its message. Without a hint of the author, an error gets the
+    general one for its kind.
+    """
+    try:
+        yield
+    except kind as error:
+        if saying not in str(error):
+            raise
+        raise Advised(error, hint) from error

@@ -1,51 +1,107 @@
-"""`verify`: the author's gate."""
+"""`verify` and `new`: what those who write lessons need."""
 
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import groupby
-from typing import TYPE_CHECKING
+from itertools import groupby, takewhile
+from pathlib import Path
 
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.mutation import expected_mutants, try_mutants
-from tensortutor.commands.session import Session
-from tensortutor.course.catalog import UnknownLesson, find_course, find_lesson, read_course
+from tensortutor.commands.session import Session, chosen
+from tensortutor.commands.watching import watch
+from tensortutor.course.catalog import UnknownLesson, find_course, find_lessons, read_course
 from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError, Problem
+from tensortutor.course.scaffold import CannotBegin, begin_lesson
 from tensortutor.course.verify import Broken, Finding, Skipped, count, verify
 from tensortutor.protocol.wire import to_wire
 
-if TYPE_CHECKING:
-    from tensortutor.runner import Runner
-
 FAILED = 1
+PACKAGE = Path(__file__).resolve().parents[1]
+"""Where an installed tensortutor keeps the built-in course: no place to write in."""
+
+
+def new_lesson(session: Session, arguments: Namespace) -> int:
+    """Begin a lesson: two files that hold together, with TODO where the author writes."""
+    root = find_course(session.options.course)
+    if root == PACKAGE:
+        raise Refused("Say which course gets the lesson: tensortutor --course PATH new ...")
+    try:
+        lesson, checks = begin_lesson(root, arguments.name)
+    except CannotBegin as error:
+        raise Refused(str(error)) from None
+    id = f"{lesson.parent.name[3:]}/{lesson.stem[3:]}"
+    for line in (
+        f"The lesson: {lesson}",
+        f"Its checks: {checks}",
+        f"Watch it stand while you write: tensortutor verify --watch {id}{chosen(session.options)}",
+    ):
+        session.printer.line(line)
+    return 0
 
 
 def verify_lessons(session: Session, arguments: Namespace) -> int:
     """Prove lessons: print what does not hold. Returns 1 if there is anything."""
-    begun = time.monotonic()
     course, problems = _read(session)
     lessons = _named(course, arguments.lessons)
     if arguments.changed is not None:
         lessons = _changed(course, lessons, arguments.changed)
-    if arguments.lessons or arguments.changed is not None:
-        files = {path for lesson in lessons for path in _files(course, lesson)}
-        problems = tuple(problem for problem in problems if problem.path in files)
+    everything = not arguments.lessons and arguments.changed is None
+    if arguments.watch:
+        return _watch(session, arguments, course.root, [] if everything else lessons)
+    files = {path for lesson in lessons for path in _files(course, lesson)}
+    told = [problem for problem in problems if everything or problem.path in files]
+    return 0 if _prove(session, arguments, course, told, lessons) else FAILED
+
+
+def _watch(session: Session, arguments: Namespace, root: Path, lessons: Sequence[Lesson]) -> int:
+    """Prove again what is saved; only of these lessons, if there are any."""
+    only = {lesson.id for lesson in lessons}
+
+    def prove(saved: Collection[Path], is_stale: Callable[[], bool]) -> None:
+        course, problems = _read(session)
+        touched = changed_lessons(course.lessons, frozenset(saved))
+        chosen_ones = [lesson for lesson in touched if not only or lesson.id in only]
+        files = {path.relative_to(root).as_posix() for path in saved}
+        files |= {path for lesson in chosen_ones for path in _files(course, lesson)}
+        told = [problem for problem in problems if problem.path in files]
+        _prove(session, arguments, course, told, chosen_ones, is_stale)
+
+    first = [path for lesson in lessons for path in (lesson.path, lesson.judge.path)]
+    return watch(session, root, first, prove)
+
+
+def _prove(
+    session: Session,
+    arguments: Namespace,
+    course: Course,
+    problems: Sequence[Problem],
+    lessons: Sequence[Lesson],
+    is_stale: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Prove the lessons that have no problems, and print what does not hold.
+
+    is_stale: says that the files have changed, so that nobody wants to know any more. Returns
+    whether all is well.
+    """
+    begun = time.monotonic()
     for problem in problems:
         _tell_problem(session, problem)
     spoilt = {problem.path for problem in problems}
     sound = [lesson for lesson in lessons if not spoilt & _files(course, lesson)]
     expected = expected_mutants(sound) if arguments.mutate else 0
     tally = _Tally(session, count(sound, seeds=arguments.seeds))
-    for id, findings in groupby(_findings(session, course, sound, arguments), _lesson_of):
+    found = takewhile(lambda _: not is_stale(), _findings(session, course, sound, arguments))
+    for id, findings in groupby(found, _lesson_of):
         tally.add(id, findings)
+    if is_stale():
+        return False
     tally.tell(time.monotonic() - begun)
-    noticed = not arguments.mutate or try_mutants(
-        session, course, _groups(session, sound), expected, arguments.jobs
-    )
-    return FAILED if problems or tally.broken or not noticed else 0
+    noticed = not arguments.mutate or try_mutants(session, course, sound, expected, arguments.jobs)
+    return not problems and not tally.broken and noticed
 
 
 def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:
@@ -57,9 +113,11 @@ def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:
 
 def _named(course: Course, names: Sequence[str]) -> list[Lesson]:
     try:
-        return [find_lesson(course, name) for name in names] or list(course.lessons)
+        named = [lesson for name in names for lesson in find_lessons(course, name)]
     except UnknownLesson as error:
         raise Refused(str(error)) from None
+    once = {lesson.id: lesson for lesson in named}
+    return list(once.values()) if names else list(course.lessons)
 
 
 def _changed(course: Course, lessons: Sequence[Lesson], revision: str) -> list[Lesson]:
@@ -85,24 +143,12 @@ def _tell_problem(session: Session, problem: Problem) -> None:
 def _findings(
     session: Session, course: Course, lessons: Sequence[Lesson], arguments: Namespace
 ) -> Iterator[Finding]:
-    for group, runner, device in _groups(session, lessons):
+    if lessons:
+        runner = session.runner(preload=True)
         yield from verify(
-            course, group, runner, seeds=arguments.seeds, jobs=arguments.jobs, device=device
-        )
-
-
-def _groups(
-    session: Session, lessons: Sequence[Lesson]
-) -> Iterator[tuple[list[Lesson], "Runner", str]]:
-    """Lessons with their runner and its device; those that fork or name the CPU get their own."""
-    free = [lesson for lesson in lessons if lesson.device in ("any", "cuda")]
-    bound = [lesson for lesson in lessons if lesson not in free]
-    for group, device in ((free, session.options.device), (bound, "cpu")):
-        if group:
-            network = any(lesson.device.startswith("ranks:") for lesson in group)
-            runner = session.runner_on(device, network=network, preload=True)
-            present = runner.status.device
-            yield group, runner, present.name if present is not None else device
+            course, lessons, runner, seeds=arguments.seeds, jobs=arguments.jobs,
+            device=runner.device,
+        )  # fmt: skip
 
 
 def _lesson_of(finding: Finding) -> str:

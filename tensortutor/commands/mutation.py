@@ -1,9 +1,8 @@
 """`verify --mutate`: how many single edits of the solutions the checks notice."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
@@ -11,9 +10,6 @@ from tensortutor.course.model import Course, Lesson
 from tensortutor.course.mutate import LibraryMissing
 from tensortutor.course.survivors import Excused, Fate, Killed, Survived, Unsound, count, survivors
 from tensortutor.protocol.wire import to_wire
-
-if TYPE_CHECKING:
-    from tensortutor.runner import Runner
 
 WANTED = 95.0
 """Per cent of the mutants that are no equivalents."""
@@ -26,19 +22,20 @@ ADVICE = (
 def try_mutants(
     session: Session,
     course: Course,
-    groups: Iterable[tuple[list[Lesson], "Runner", str]],
+    lessons: Sequence[Lesson],
     expected: int,
     jobs: int,
 ) -> bool:
-    """Judge the mutants of lessons, each group with its runner and device, and tell their fates.
+    """Judge the mutants of lessons and tell their fates.
 
     expected: how many there are. Returns whether enough of them are noticed, and nothing is wrong
     with what the check files say of them.
     """
     begun = time.monotonic()
     tally = _Tally(session, expected)
-    for lessons, runner, device in groups:
-        fates = survivors(course, lessons, runner, jobs=jobs, device=device)
+    if lessons:
+        runner = session.runner(preload=True)
+        fates = survivors(course, lessons, runner, jobs=jobs, device=runner.device)
         for lesson, of_lesson in groupby(fates, _lesson_of):
             tally.add(lesson, of_lesson)
     tally.tell(time.monotonic() - begun)

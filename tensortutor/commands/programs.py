@@ -2,11 +2,11 @@
 
 import shlex
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tensortutor.commands.errors import Refused
-from tensortutor.commands.session import Session, chosen, follow, read_source
+from tensortutor.commands.session import Session, follow, read_source
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import opened_by
@@ -23,15 +23,15 @@ from tensortutor.protocol.events import (
     event_to_json,
 )
 from tensortutor.protocol.jobs import Job
-from tensortutor.report import ending, verdict_lines
+from tensortutor.report import ending, failed_lines, failure_lines, passed_line
 
 FAILED = 1
 
 
 def run(session: Session, arguments: Namespace) -> int:
     """Run a file, or a step's code. Returns the program's own exit status."""
-    lesson, job = _program(session, arguments)
-    runner = session.runner(lesson)
+    job = _program(session, arguments)
+    runner = session.runner()
     code = FAILED
     drawings: dict[str, Drawing] = {}
     for event in follow(runner, job):
@@ -54,7 +54,7 @@ def _draw(session: Session, drawings: Iterable[Drawing]) -> None:
         session.printer.drawing(drawing)
 
 
-def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job]:
+def _program(session: Session, arguments: Namespace) -> Job:
     from tensortutor.course.jobs import program_job
 
     if (arguments.file is None) == (arguments.lesson is None):
@@ -64,10 +64,9 @@ def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job
             raise Refused("--step goes with --lesson.")
         path = Path(arguments.file)
         source = read_source(path)
-        job = program_job(
+        return program_job(
             None, source, path.name, session.limits, arguments=tuple(arguments.arguments)
         )
-        return None, job
     lesson = session.open_lesson(arguments.lesson, arguments.anyway)
     index = lesson.steps.index(lesson.task)
     if arguments.step is not None:
@@ -76,7 +75,7 @@ def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job
         raise Refused(f"Step {index + 1} of {lesson.id} has no code. {_steps_with_code(lesson)}")
     _predicted_first(session, lesson, index)
     source = session.workspace.load(lesson, index)
-    return lesson, program_job(lesson, source, file_name(lesson, index), session.limits)
+    return program_job(lesson, source, file_name(lesson, index), session.limits)
 
 
 def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
@@ -87,7 +86,7 @@ def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
     if waits and step.pane is not None and step.pane.kind == "predict":
         raise Refused(
             f"Predict before you run it: tensortutor answer {lesson.id} {index + 1} VALUE "
-            f"--question {waits[0] + 1}"
+            f"--question {waits[0] + 1}{session.again(lesson)}"
         )
 
 
@@ -117,13 +116,13 @@ def check(session: Session, arguments: Namespace) -> int:
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
     source, name, again = _answer(session, lesson, arguments.file)
     job = check_job(lesson, source, name, arguments.seed, session.limits)
-    judged = _judge(session, follow(session.runner(lesson), job), again)
+    judged = _judge(session, follow(session.runner(), job), again)
     return _keep(session, lesson, judged)
 
 
 def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, str, str]:
     """The code to check, its name, and the command that checks it again."""
-    options = chosen(session.options)
+    options = session.again(lesson)
     if file is not None:
         path = Path(file)
         again = f"tensortutor check {lesson.id} {shlex.quote(file)}{options}"
@@ -137,29 +136,33 @@ def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, st
 
 
 def _judge(session: Session, events: Iterable[Event], again: str) -> Judged:
-    """Report a check run as it happens. Returns its sum; empty if it never came so far."""
-    judged = Judged((), ())
+    """Report a check run as it happens. Returns its sum; empty if it never came so far.
+
+    Failures wait for the sum: only then is it known which of them are equal.
+    """
+    judged, failures, printer = Judged((), ()), list[Verdict](), session.printer
     for event in events:
         if isinstance(event, Judged):
             judged = event
         if session.json:
-            session.printer.json(event_to_json(event))
+            printer.json(event_to_json(event))
+        elif isinstance(event, Verdict) and not event.passed:
+            failures.append(event)
         elif isinstance(event, Verdict):
-            for line in verdict_lines(event, again, session.printer):
-                session.printer.line(line)
+            printer.line(passed_line(event, printer))
         elif isinstance(event, Judged):
-            _tell_missing(session, event)
+            for line in (*failure_lines(failures, again, printer), *_missing(session, event)):
+                printer.line(line)
         else:
             _tell(session, event, aside=True)
     return judged
 
 
-def _tell_missing(session: Session, judged: Judged) -> None:
-    printer = session.printer
-    for name in judged.missing:
-        mark = printer.paint("✗ failed", "red")
-        printer.line(f"{mark}  {printer.paint(name, 'bold')}")
-        printer.line("    The program ended before this check could report.")
+def _missing(session: Session, judged: Judged) -> Iterator[str]:
+    if judged.missing:
+        who = "this check" if len(judged.missing) == 1 else "these checks"
+        why = f"The program ended before {who} could report."
+        yield from failed_lines(judged.missing, why, session.printer)
 
 
 def _keep(session: Session, lesson: Lesson, judged: Judged) -> int:

@@ -1,11 +1,12 @@
 """`answer`: the questions of a lesson, without the app."""
 
 from argparse import Namespace
+from typing import Any
 
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.reading import left_to_do
 from tensortutor.commands.session import Session
-from tensortutor.course.material import Prose
+from tensortutor.course.material import Prose, Quiz
 from tensortutor.course.model import Lesson
 from tensortutor.learner import answers
 
@@ -29,7 +30,7 @@ def answer(session: Session, arguments: Namespace) -> int:
     progress.record_answer(lesson.id, index, number, answers.written(quiz, value), right)
     if not left_to_do(session, lesson, index):
         progress.mark_step(lesson.id, index)
-    _tell(session, lesson, right, answers.explanation(quiz, value))
+    _tell(session, lesson, index, quiz, value)
     return 0 if right else FAILED
 
 
@@ -49,11 +50,18 @@ def _question(session: Session, lesson: Lesson, index: int, number: int | None) 
     return number - 1
 
 
-def _tell(session: Session, lesson: Lesson, right: bool, explanation: str) -> None:
+def _tell(session: Session, lesson: Lesson, index: int, quiz: Quiz, value: Any) -> None:
+    """The question, so that nobody takes it for another one; then what the answer is worth."""
     from tensortutor.commands.render import Page
 
     printer = session.printer
+    page = Page(printer, lesson, {})
+    right = answers.is_right(quiz, value)
+    printer.line(page.heading(index))
+    for line in page.prose(Prose(quiz.ask, 0)):
+        printer.line(line)
+    printer.line()
     printer.line(printer.paint("✓ right", "green") if right else printer.paint("✗ wrong", "red"))
     printer.line()
-    for line in Page(printer, lesson, {}).prose(Prose(explanation, 0)):
+    for line in page.prose(Prose(answers.explanation(quiz, value), 0)):
         printer.line(line)

@@ -1,41 +1,59 @@
 """`list`, `show`, `next`, `hint`: going through a course."""
 
+import textwrap
 from argparse import Namespace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
-from tensortutor.commands.session import Session
+from tensortutor.commands.session import Session, chosen
 from tensortutor.course.material import Prose
 from tensortutor.course.model import Chapter, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import continue_at, missing, next_lesson, state
 
+if TYPE_CHECKING:
+    from tensortutor.commands.render import Page
+
 SIGNS = {"done": ("✓", "green"), "open": ("○", "yellow"), "locked": ("–", "dim")}
 
 
 def list_lessons(session: Session, arguments: Namespace) -> int:
-    """Every lesson with its state."""
-    del arguments
+    """Every lesson with its state, or those of a chapter."""
     passed = session.progress.passed()
     course, printer = session.course, session.printer
+    wanted = session.lessons(arguments.name)
+    ids = {lesson.id for lesson in wanted}
+    chapters = [
+        (one, [lesson for lesson in one.lessons if lesson.id in ids]) for one in course.chapters
+    ]
     if session.json:
-        for chapter in course.chapters:
-            for lesson in chapter.lessons:
+        for chapter, lessons in chapters:
+            for lesson in lessons:
                 printer.json(_as_json(chapter, lesson, passed))
         return 0
-    done = sum(lesson.id in passed for lesson in course.lessons)
+    done = sum(lesson.id in passed for lesson in wanted)
     printer.line(printer.paint(course.title, "bold"))
-    printer.line(f"{done} of {len(course.lessons)} lessons passed")
-    width = max((len(lesson.id) for lesson in course.lessons), default=0)
-    for chapter in course.chapters:
-        printer.line()
-        printer.line(printer.paint(f"{chapter.number} {chapter.title}", "bold"))
-        for lesson in chapter.lessons:
-            now = state(lesson, passed)
-            sign, style = SIGNS[now]
-            mark = printer.paint(f"{sign} {now:<6}", style)
-            printer.line(f"  {mark}  {lesson.id:<{width}}  {lesson.title}")
+    printer.line(f"{done} of {len(wanted)} lessons passed")
+    width = max((len(lesson.id) for lesson in wanted), default=0)
+    for chapter, lessons in chapters:
+        if lessons:
+            printer.line()
+            printer.line(_chapter_line(session, chapter))
+        for lesson in lessons:
+            printer.line(f"  {_mark(session, lesson)}  {lesson.id:<{width}}  {lesson.title}")
     return 0
+
+
+def _chapter_line(session: Session, chapter: Chapter) -> str:
+    return session.printer.paint(f"{chapter.number} {chapter.title}", "bold")
+
+
+def _mark(session: Session, lesson: Lesson) -> str:
+    """A lesson's state, in a sign and a word."""
+    now = state(lesson, session.progress.passed())
+    sign, style = SIGNS[now]
+    return session.printer.paint(f"{sign} {now:<6}", style)
 
 
 def _as_json(chapter: Chapter, lesson: Lesson, passed: frozenset[str]) -> dict[str, object]:
@@ -53,14 +71,17 @@ def _as_json(chapter: Chapter, lesson: Lesson, passed: frozenset[str]) -> dict[s
 
 
 def show(session: Session, arguments: Namespace) -> int:
-    """A lesson, one step of it, or its solution."""
+    """A chapter, a lesson, one step of it, or its solution."""
+    chapter = session.chapter(arguments.lesson_name)
+    if chapter is not None:
+        if arguments.solution or arguments.step is not None:
+            raise Refused("--step and --solution go with a lesson.")
+        return _show_chapter(session, chapter)
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway or arguments.spoil)
     if arguments.solution:
         return _show_solution(session, lesson, arguments.spoil)
-    from tensortutor.commands.render import Page
-
     printer = session.printer
-    page = Page(printer, lesson, session.progress.answers(lesson.id))
+    page = _page(session, lesson)
     steps = range(len(lesson.steps))
     if arguments.step is not None:
         index = session.step(lesson, arguments.step)
@@ -78,11 +99,33 @@ def show(session: Session, arguments: Namespace) -> int:
     return 0
 
 
+def _page(session: Session, lesson: Lesson) -> "Page":
+    from tensortutor.commands.render import Page
+
+    given = session.progress.answers(lesson.id)
+    return Page(session.printer, lesson, given, session.again(lesson))
+
+
+def _show_chapter(session: Session, chapter: Chapter) -> int:
+    """What a chapter is about, and its lessons."""
+    printer = session.printer
+    printer.line(_chapter_line(session, chapter))
+    for line in textwrap.wrap(chapter.blurb, printer.width):
+        printer.line(line)
+    for number, lesson in enumerate(chapter.lessons, 1):
+        printer.line()
+        printer.line(f"{_mark(session, lesson)}  {chapter.number}.{number}  {lesson.title}")
+        for line in textwrap.wrap(lesson.goal, printer.width - 4):
+            printer.line(f"    {line}")
+        printer.line(printer.paint(f"    {lesson.id} · {lesson.minutes} min", "dim"))
+    return 0
+
+
 def _show_solution(session: Session, lesson: Lesson, spoil: bool) -> int:
     if not spoil and lesson.id not in session.progress.passed():
         raise Refused(
             f"The solution of {lesson.id} is shown when you have passed it, or with --spoil. "
-            f"A hint may do: tensortutor hint {lesson.id}"
+            f"A hint may do: tensortutor hint {lesson.id}{session.again(lesson)}"
         )
     session.printer.line((lesson.task.solution or "").rstrip("\n"))
     return 0
@@ -107,10 +150,8 @@ def next_step(session: Session, arguments: Namespace) -> int:
         count = len(session.course.lessons)
         printer.line(f"You have passed all {count} lessons and read every step.")
         return 0
-    from tensortutor.commands.render import Page
-
     lesson, index = place
-    page = Page(printer, lesson, session.progress.answers(lesson.id))
+    page = _page(session, lesson)
     if index == 0:
         for line in page.title(state(lesson, session.progress.passed())):
             printer.line(line)
@@ -120,7 +161,7 @@ def next_step(session: Session, arguments: Namespace) -> int:
     _say_file(session, lesson, index)
     printer.line()
     todo = left_to_do(session, lesson, index)
-    printer.line(todo or "Go on: tensortutor next")
+    printer.line(todo or f"Go on: tensortutor next{chosen(session.options)}")
     session.progress.set_place(lesson.id, index)
     if not todo:
         session.progress.mark_step(lesson.id, index)
@@ -130,11 +171,12 @@ def next_step(session: Session, arguments: Namespace) -> int:
 def left_to_do(session: Session, lesson: Lesson, index: int) -> str:
     """What a step still asks of the learner, as a sentence, or ""."""
     step = lesson.steps[index]
-    given = session.progress.answers(lesson.id)
+    given, again = session.progress.answers(lesson.id), session.again(lesson)
     if any((index, number) not in given for number in range(len(step.quizzes))):
-        return f"Answer the question, then go on: tensortutor answer {lesson.id} {index + 1} VALUE"
+        command = f"tensortutor answer {lesson.id} {index + 1} VALUE{again}"
+        return f"Answer the question, then go on: {command}"
     if step is lesson.task and lesson.id not in session.progress.passed():
-        return f"Go on when the checks pass: tensortutor check {lesson.id}"
+        return f"Go on when the checks pass: tensortutor check {lesson.id}{again}"
     return ""
 
 
@@ -167,12 +209,11 @@ def _open_step(session: Session, lesson: Lesson, start: int) -> int | None:
 
 
 def hint(session: Session, arguments: Namespace) -> int:
-    """The next hint, counted; when there are no more, all of them."""
-    from tensortutor.commands.render import Page
-
+    """The next hint of the step that is judged; when there are no more, all of them."""
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
     hints = lesson.task.hints
-    printer, page = session.printer, Page(session.printer, lesson, {})
+    printer, page = session.printer, _page(session, lesson)
+    step = f"step {lesson.steps.index(lesson.task) + 1}, {lesson.task.title}"
     shown = session.progress.hints_shown(lesson.id)
     if shown < len(hints):
         numbers = range(shown, session.progress.show_hint(lesson.id))
@@ -180,7 +221,7 @@ def hint(session: Session, arguments: Namespace) -> int:
         numbers = range(len(hints))
         printer.line("There are no more hints. These were shown:")
     for number in numbers[: len(hints)]:
-        printer.line(printer.paint(f"Hint {number + 1} of {len(hints)}", "bold"))
+        printer.line(printer.paint(f"Hint {number + 1} of {len(hints)} for {step}", "bold"))
         for line in page.prose(Prose(hints[number], 0)):
             printer.line(line)
     return 0

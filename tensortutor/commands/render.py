@@ -24,15 +24,21 @@ DO = {
 class Page:
     """Renders parts of a lesson as lines.
 
-    given: the learner's answers, (step, quiz) -> (answer, correct), counted from 0.
+    given: the learner's answers, (step, quiz) -> (answer, correct), counted from 0. again: options
+    that the commands named on it need, each after a space.
     """
 
     def __init__(
-        self, printer: Printer, lesson: Lesson, given: dict[tuple[int, int], tuple[str, bool]]
+        self,
+        printer: Printer,
+        lesson: Lesson,
+        given: dict[tuple[int, int], tuple[str, bool]],
+        again: str = "",
     ) -> None:
         self._printer = printer
         self._lesson = lesson
         self._given = given
+        self._again = again
 
     def title(self, state: str) -> Iterator[str]:
         """What the lesson is."""
@@ -74,16 +80,17 @@ class Page:
         yield from self.code(pane.source)
         yield ""
         if pane.kind in JUDGED:
-            yield f"{DO[pane.kind]}: tensortutor check {lesson.id}"
+            yield f"{DO[pane.kind]}: tensortutor check {lesson.id}{self._again}"
         else:
-            yield f"{DO[pane.kind]}: tensortutor run --lesson {lesson.id} --step {index + 1}"
+            command = f"tensortutor run --lesson {lesson.id} --step {index + 1}{self._again}"
+            yield f"{DO[pane.kind]}: {command}"
 
     def failure(self, failure: Failure, index: int | None = None) -> Iterator[str]:
-        """A program that fails, and its message."""
+        """A program that fails or warns, and its message."""
         del index
         yield from self.code(failure.source)
         yield ""
-        yield "This fails with:"
+        yield "This warns, and goes on:" if failure.warns else "This fails with:"
         yield ""
         yield from (f"    {line}" for line in failure.message.splitlines())
 
@@ -98,7 +105,8 @@ class Page:
             yield f"  {place}. {choice}"
         which = "" if len(quizzes) == 1 else f" --question {number + 1}"
         yield answers.how(quiz)
-        yield f"Answer: tensortutor answer {self._lesson.id} {index + 1} VALUE{which}"
+        command = f"tensortutor answer {self._lesson.id} {index + 1} VALUE{which}{self._again}"
+        yield f"Answer: {command}"
         given = self._given.get((index, number))
         if given is not None:
             yield f"You answered {given[0]}, which is {'right' if given[1] else 'not right'}."

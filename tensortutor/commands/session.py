@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
-from tensortutor.course.model import Course, Lesson
+from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
@@ -85,6 +85,21 @@ class Session:
         except UnknownLesson as error:
             raise Refused(str(error)) from None
 
+    def lessons(self, name: str | None) -> tuple[Lesson, ...]:
+        """The lessons of a chapter, or one lesson; all without a name. Raises Refused."""
+        from tensortutor.course.catalog import UnknownLesson, find_lessons
+
+        try:
+            return self.course.lessons if name is None else find_lessons(self.course, name)
+        except UnknownLesson as error:
+            raise Refused(str(error)) from None
+
+    def chapter(self, name: str) -> Chapter | None:
+        """The chapter of this name, if it is one's."""
+        from tensortutor.course.catalog import find_chapter
+
+        return find_chapter(self.course, name)
+
     def open_lesson(self, name: str, anyway: bool) -> Lesson:
         """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""
         lesson = self.lesson(name)
@@ -92,10 +107,15 @@ class Session:
         if state(lesson, passed) == "locked" and not anyway:
             needs = ", ".join(missing(lesson, passed))
             raise Refused(
-                f"{lesson.id} is locked until you have passed: {needs}. It builds on them; to "
-                "work on it all the same, add --anyway."
+                f"{lesson.id} is locked until you have passed: {needs}. It builds on them. To go "
+                "there all the same, add --anyway to the command."
             )
         return lesson
+
+    def again(self, lesson: Lesson) -> str:
+        """The options that a further command about a lesson needs, as typed, after a space."""
+        locked = state(lesson, self.progress.passed()) == "locked"
+        return chosen(self.options) + (" --anyway" if locked else "")
 
     def step(self, lesson: Lesson, number: int) -> int:
         """The index of a lesson's step, from its number. Raises Refused."""
@@ -103,33 +123,31 @@ class Session:
             raise Refused(f"{lesson.id} has the steps 1 to {len(lesson.steps)}, not {number}.")
         return number - 1
 
-    def runner(self, lesson: Lesson | None = None) -> "Runner":
-        """A runner for a lesson's code, or for any. Raises Refused if it cannot be had."""
-        network = lesson is not None and lesson.device.startswith("ranks:")
-        return self.runner_on(device_for(lesson, self.options.device), network=network)
+    def runner(self, *, preload: bool = False) -> "Runner":
+        """The runner, ready.
 
-    def runner_on(self, device: str, *, network: bool = False, preload: bool = False) -> "Runner":
-        """A runner that is ready, in place of an earlier one.
-
-        Raises Refused if PyTorch or the device is missing.
+        preload: for many runs (see `runner.Settings`). Raises Refused if PyTorch or the device is
+        missing.
         """
         from tensortutor.runner import Runner, RunnerError, Settings
 
-        self.close()
+        if self._runner is not None:
+            return self._runner
         settings = Settings(
-            device=device,
+            device=self.options.device,
             sandbox=self.options.sandbox,
             python=self.options.python,
             scratch=self.paths.scratch,
-            network=network,
             preload=preload,
         )
-        self._runner = Runner(settings)
+        runner = Runner(settings)
         try:
-            self._runner.prepare()
+            runner.prepare()
         except RunnerError as error:
+            runner.close()
             raise Refused(str(error)) from None
-        return self._runner
+        self._runner = runner
+        return runner
 
     def close(self) -> None:
         """End what was started."""
@@ -143,19 +161,6 @@ def chosen(options: AppOptions) -> str:
     course = f" --course {shlex.quote(str(options.course))}" if options.course else ""
     device = f" --device {options.device}" if options.device != "auto" else ""
     return course + device
-
-
-def device_for(lesson: Lesson | None, wanted: str) -> str:
-    """The device to ask for, given what the lesson is about. Raises Refused if they conflict."""
-    needs = "any" if lesson is None else lesson.device
-    if needs == "any":
-        return wanted
-    if needs == "cuda":
-        if wanted not in ("auto", "cuda") and not wanted.startswith("cuda:"):
-            raise Refused(f"This lesson needs a CUDA device; --device {wanted} is none.")
-        return "cuda" if wanted == "auto" else wanted
-    # Several ranks are forked, and a CUDA context does not survive a fork.
-    return "cpu"
 
 
 def follow(runner: "Runner", job: Job) -> Iterator[Event]:

@@ -118,6 +118,18 @@ def read_course(root: Path, *, thorough: bool = True) -> tuple[Course, tuple[Pro
     return course, tuple(problems)
 
 
+def find_chapter(course: Course, name: str) -> Chapter | None:
+    """The chapter of this id or number, if there is one."""
+    known = {key: one for one in course.chapters for key in (one.id, str(one.number))}
+    return known.get(name)
+
+
+def find_lessons(course: Course, name: str) -> tuple[Lesson, ...]:
+    """The lessons of the chapter called `name`, or the one lesson. Raises UnknownLesson."""
+    chapter = find_chapter(course, name)
+    return (find_lesson(course, name),) if chapter is None else chapter.lessons
+
+
 def find_lesson(course: Course, name: str) -> Lesson:
     """The lesson called `name`: its id, its slug if no other has it, or "chapter.lesson" by number.
 
@@ -135,6 +147,10 @@ def find_lesson(course: Course, name: str) -> Lesson:
     if same:
         ids = listed([lesson.id for lesson in same])
         raise UnknownLesson(f"{len(same)} lessons are called {name!r}: {ids}. Say which.")
+    chapter = find_chapter(course, name)
+    if chapter is not None:
+        ids = listed([lesson.id for lesson in chapter.lessons], "or")
+        raise UnknownLesson(f"{name!r} is a chapter. Say which of its lessons: {ids}.")
     raise UnknownLesson(f"There is no lesson {name!r}. {_near(name, course)}")
 
 

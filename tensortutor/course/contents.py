@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensortutor.course.problems import Problem, Report, decode, nearest
+from tensortutor.course.problems import CourseError, Problem, Report, decode, nearest
 from tensortutor.course.tables import (
     TEXT,
     Key,
@@ -80,6 +80,19 @@ def read_contents(root: Path) -> tuple[Contents, list[Problem]]:
     entries = tuple(_entries(values.get("chapters", []), text, folders, report))
     problems = sorted(report.problems) + _unlisted(root, folders, values.get("chapters", []))
     return Contents(values.get("title", ""), entries), problems
+
+
+def chapter_ids(root: Path) -> list[str]:
+    """The ids that course.toml lists, in order, those of planned chapters too.
+
+    Raises CourseError if the file is no TOML.
+    """
+    path = root / "lessons" / "course.toml"
+    report = Report(path.relative_to(root).as_posix())
+    table = load_toml(decode(path.read_bytes(), report), 1, "course.toml", report)
+    if table is None:
+        raise CourseError(report.problems)
+    return [str(chapter.get("id", "")) for chapter in table.get("chapters", [])]
 
 
 def _folders(lessons: Path) -> dict[str, Path]:

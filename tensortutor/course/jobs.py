@@ -58,7 +58,9 @@ def ranks_of(lesson: Lesson | None) -> int:
 def device_of(lesson: Lesson | None) -> str:
     """The device that the lesson insists on. Ranks are forks, which CUDA would not survive."""
     device = lesson.device if lesson is not None else "any"
-    return "cpu" if device == "cpu" or device.startswith("ranks:") else ""
+    if device.startswith("ranks:"):
+        return "cpu"
+    return "" if device == "any" else device
 
 
 def limits_for(lesson: Lesson | None, base: Limits | None = None) -> Limits:

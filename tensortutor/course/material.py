@@ -1,8 +1,11 @@
 """What a lesson's steps are made of, as data. Everything here is frozen; `parse` makes it."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
+RAISED = re.compile(r"([A-Za-z_][\w.]*)(?::|$)", re.MULTILINE)
+"""The type that the report of an exception begins with."""
 QUIZZES = ("number", "truth", "choice", "order", "text", "shape")
 
 
@@ -51,12 +54,18 @@ class Quiz:
 
 @dataclass(frozen=True)
 class Failure:
-    """A program that fails, and how the last line of its report begins, word for word."""
+    """A program that fails or warns, and how the last line of its report begins, word for word."""
 
     source: str
     message: str
     line: int
     message_line: int = 0
+
+    @property
+    def warns(self) -> bool:
+        """The message is a warning's: the program goes on after it."""
+        kind = RAISED.match(self.message)
+        return kind is None or kind[1].endswith("Warning")
 
 
 Block = Prose | Pane | Quiz | Failure

@@ -9,6 +9,7 @@ from tensortutor.course.claims import Claim, Trial, trials
 from tensortutor.course.holds import Fault
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.record import Record
+from tensortutor.course.scaffold import unfinished
 from tensortutor.protocol.jobs import Limits
 
 
@@ -34,6 +35,14 @@ class Broken(Proved):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: claimed: {self.what}; but {self.message}"
+
+
+@dataclass(frozen=True)
+class Unfinished(Broken):
+    """A place that its author has marked with TODO. message: what stands behind the mark."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: TODO: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -67,11 +76,15 @@ def verify(
     (`load_course(root, thorough=True)`). Closing the iterator stops what is under way.
     """
     plan = list(_plan(lessons, seeds, device, limits or Limits()))
+    begun = set[str]()
     bench = Bench(runner)
     with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
         try:
             under_way = [pool.submit(bench.run, trial.jobs) for trial in plan]
             for trial, work in zip(plan, under_way, strict=True):
+                if trial.lesson.id not in begun:
+                    begun.add(trial.lesson.id)
+                    yield from _left(course, trial.lesson)
                 records, seconds = work.result()
                 yield from _findings(course, trial, records, seconds)
         finally:
@@ -81,7 +94,9 @@ def verify(
 
 def count(lessons: Iterable[Lesson], *, seeds: int = 20, device: str = "cpu") -> int:
     """How many findings `verify` will yield."""
-    return sum(len(trial.claims) for trial in _plan(lessons, seeds, device, Limits()))
+    lessons = list(lessons)
+    left = sum(len(list(unfinished(lesson))) for lesson in lessons)
+    return left + sum(len(trial.claims) for trial in _plan(lessons, seeds, device, Limits()))
 
 
 def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) -> Iterator[Trial]:
@@ -90,6 +105,13 @@ def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) ->
             yield Trial(lesson, (), (Claim(1, "the lesson", _unproved),))
         else:
             yield from trials(lesson, seeds, limits)
+
+
+def _left(course: Course, lesson: Lesson) -> Iterator[Unfinished]:
+    """What the author has marked as still to be done."""
+    for file, line, what in unfinished(lesson):
+        path = file.relative_to(course.root).as_posix()
+        yield Unfinished(lesson.id, path, line, "nothing is left to do", 0.0, what)
 
 
 def _unproved(_: Record) -> Fault | None:

@@ -4,7 +4,6 @@ Every face (the app, the command line, `--json`, the tests) consumes this one st
 `Started`, then any of the others, then exactly one `Finished`.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -96,6 +95,11 @@ class Verdict:
     cause: str = ""
     hint: str = ""
 
+    @property
+    def failure(self) -> tuple[str, ...]:
+        """What is wrong, whichever check says so: equal for failures that a face may fold."""
+        return self.message, self.got, self.expected, self.where, self.cause, self.hint
+
 
 @dataclass(frozen=True)
 class Probed:
@@ -168,8 +172,3 @@ def event_from_json(data: dict[str, Any]) -> Event:
         raise ProtocolError(f"there is no event {name!r}")
     event: Event = from_wire(kind, fields)
     return event
-
-
-def replace(event: Any, **changes: Any) -> Any:
-    """A copy of an event with some fields changed."""
-    return dataclasses.replace(event, **changes)

@@ -13,7 +13,7 @@ class Setup:
 
     layer: "full", "landlock" or "limits". scratch: the folder that holds one folder per lesson.
     readable: files and folders that a program may read (the landlock layer; elsewhere the mounts
-    decide). network: TCP on loopback is wanted. device: as torch names it; the zygote itself uses
+    decide). device: as torch names it; the zygote itself uses
     none, each spare the one that it was made for. preload: import the slow parts of torch at once,
     and not when there is time.
     """
@@ -21,7 +21,6 @@ class Setup:
     layer: str
     scratch: str
     readable: tuple[str, ...] = ()
-    network: bool = False
     device: str = "cpu"
     preload: bool = False
 

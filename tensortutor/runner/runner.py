@@ -71,6 +71,13 @@ class Runner:
                 python=zygote.ready.python,
             )  # fmt: skip
 
+    @property
+    def device(self) -> str:
+        """The name of the device that programs get. Only once it is prepared."""
+        with self._lock:
+            assert self._device is not None
+            return self._device.name
+
     def warm(self) -> None:
         """Start PyTorch in the background and return at once. Failures show in `status`."""
         with self._lock:
@@ -81,7 +88,7 @@ class Runner:
     def prepare(self) -> None:
         """Block until PyTorch is there. Raises RunnerError."""
         zygote = self._serving()
-        zygote.ask(self._settings.spares, self._chosen())
+        zygote.ask(self._settings.spares, self.device)
 
     def start(self, job: Job) -> Run:
         """A run of this job; nothing happens until it is iterated over."""
@@ -158,8 +165,7 @@ class Runner:
         layer = choose_layer(self._settings.sandbox)
         setup = Setup(
             layer=layer.name, scratch=str(self._settings.scratch.absolute()),
-            readable=readable_paths(interpreter), network=self._settings.network,
-            preload=self._settings.preload,
+            readable=readable_paths(interpreter), preload=self._settings.preload,
         )  # fmt: skip
         zygote = Zygote(interpreter, setup)
         with self._lock:
@@ -168,10 +174,12 @@ class Runner:
 
     # --- runs ---
 
-    def _chosen(self) -> str:
-        """The name of the device in use. Only once a zygote serves."""
-        assert self._device is not None
-        return self._device.name
+    def _device_for(self, job: Job, zygote: Zygote) -> str:
+        """The name of the device that a job gets. Raises RunnerError if there is none for it."""
+        if not job.device or self.device.partition(":")[0] == job.device:
+            return self.device
+        assert zygote.ready is not None
+        return choose(job.device, devices_of(zygote.ready.devices)).name
 
     def _take(self, job: Job) -> Iterator[Notice | Spare]:
         with self._lock:
@@ -183,7 +191,7 @@ class Runner:
         for attempt in (1, 2):
             zygote = self._serving()
             try:
-                yield zygote.take(job.device or self._chosen())
+                yield zygote.take(self._device_for(job, zygote))
                 return
             except RunnerError:
                 # It died between two runs; once, a new one is worth the wait.
@@ -201,7 +209,7 @@ class Runner:
                 self._idle.start()
             serving = zygote is not None and zygote.ready and self._device is not None
         if zygote is not None and serving:
-            zygote.ask(self._settings.spares, self._chosen())
+            zygote.ask(self._settings.spares, self.device)
 
     def _cancel_idle(self) -> None:
         if self._idle is not None:

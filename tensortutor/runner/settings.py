@@ -12,9 +12,9 @@ class Settings:
 
     device: "auto", "cpu", "cuda", "cuda:N" or "mps". sandbox: "auto" or one of LAYERS. python: an
     interpreter that has torch, or None for our own. scratch: the folder that holds one folder per
-    lesson. idle_s: let go of PyTorch after so long without a run. network: TCP on loopback in the
-    landlock layer. spares: processes kept waiting. preload: have the slow parts of torch imported
-    before the first run; it pays where many runs follow.
+    lesson. idle_s: let go of PyTorch after so long without a run. spares: processes kept waiting.
+    preload: have the slow parts of torch imported before the first run; it pays where many runs
+    follow.
     """
 
     scratch: Path
@@ -22,6 +22,5 @@ class Settings:
     sandbox: str = "auto"
     python: str | None = None
     idle_s: float = 600.0
-    network: bool = False
     spares: int = 2
     preload: bool = False

@@ -72,8 +72,8 @@ def mismatch(lesson: Lesson, now: Status) -> str:
     if lesson.device != "cuda" or now.device is None or now.device.name.startswith("cuda"):
         return ""
     return (
-        f"This lesson needs a CUDA GPU, and programs run on {now.device.name} here. Reading it "
-        "works; its programs and checks may fail."
+        f"This lesson needs a CUDA GPU, and programs run on {now.device.name} here. It can be "
+        "read; its programs and checks cannot run."
     )
 
 

@@ -91,8 +91,7 @@ class Confinement:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
             in_namespaces = self._setup.layer == "full"
-            open_network = in_namespaces or network or self._setup.network
-            kernel.seccomp(network=open_network, own_ipc=in_namespaces)
+            kernel.seccomp(network=in_namespaces or network, own_ipc=in_namespaces)
         set_limits(limits)
         os.chdir(cwd)
         return cwd

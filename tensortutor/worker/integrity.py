@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional
 
 from tensortutor import checking
-from tensortutor.checking import answer, causes, declare, describe, expect
+from tensortutor.checking import advice, answer, causes, declare, describe, expect
 from tensortutor.protocol import events, framing, wire
 from tensortutor.worker import capture, link, plain, tracebacks
 
@@ -35,8 +35,8 @@ OUTER: tuple[ModuleType, ...] = (
     torch.linalg, torch.testing, torch.autograd,
 )  # fmt: skip
 OURS: tuple[ModuleType, ...] = (
-    checking, answer, causes, declare, describe, expect, events, framing, wire, capture, link,
-    plain, tracebacks,
+    checking, advice, answer, causes, declare, describe, expect, events, framing, wire, capture,
+    link, plain, tracebacks,
 )  # fmt: skip
 CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)

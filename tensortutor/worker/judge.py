@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tensortutor.checking import advice
 from tensortutor.checking.answer import Answer, MissingName
 from tensortutor.checking.declare import Check, Declarations, base_name, declared
-from tensortutor.checking.expect import Unmet
+from tensortutor.checking.expect import Advised, Unmet
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
 from tensortutor.worker.capture import Channel
@@ -70,7 +71,7 @@ class Judging:
         begun = time.perf_counter()
         verdict = Verdict(check.name, True, 0, 0.0)
         for seed in self._judge.seeds:
-            answer.last_call = ""
+            answer.last_call = answer.last_result = ""
             answer.calls = Counter()
             put_back = self._snapshot.mark()
             watch = Watch(check, answer, path, self._judge.filename, self._variant)
@@ -131,10 +132,14 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
         )
     except MissingName as missing:
         return Verdict(check.name, False, seed, 0.0, message=str(missing))
+    except Advised as advised:
+        said = {**blame(advised.error, path, answer), "hint": advised.hint}
+        return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
-        return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **blame(error, path))
+        said = blame(error, path, answer)
+        return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
     return Verdict(check.name, True, seed, 0.0)
 
 
@@ -150,13 +155,27 @@ def seed_torch(seed: int, device: torch.device) -> None:
         torch.manual_seed(seed)
 
 
-def blame(error: BaseException, path: str) -> dict[str, str]:
-    """The message and the learner's line of an exception that came out of a check."""
+def blame(error: BaseException, path: str, answer: Answer) -> dict[str, str]:
+    """What there is to say about an exception that came out of a check: the learner's line too."""
+    text = text_of(error)
+    message = f"{type(error).__qualname__}: {text}"
     frames = raised(error, path, "").frames
-    message = f"{type(error).__qualname__}: {text_of(error)}"
     if frames:
-        return {"message": message, "where": f"line {frames[-1].line}: {frames[-1].code}"}
-    return {"message": message, "cause": "The check could not use what the program returned."}
+        where = f"line {frames[-1].line}: {frames[-1].code}"
+        return {"message": message, "where": where, "hint": advice.on_error(error, text)}
+    if isinstance(error, TypeError) and innermost(error) == Answer.FILE:
+        return {"message": message, "hint": advice.SIGNATURE}
+    cause = "The check could not use what the program returned."
+    hint = advice.NOTHING if answer.last_result == "None" and "NoneType" in text else ""
+    return {"message": message, "got": answer.last_result, "cause": cause, "hint": hint}
+
+
+def innermost(error: BaseException) -> str:
+    """The file of the code that was running when an exception was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_filename if trace is not None else ""
 
 
 @contextlib.contextmanager

@@ -33,6 +33,33 @@ def test_a_call_is_remembered_with_its_shapes():
     assert program.last_call == "double(f32[2], times=3)"
 
 
+@pytest.mark.parametrize(
+    ("result", "kind"),
+    [
+        (None, "None"),
+        (torch.ones(2, 3), "f32[2, 3]"),
+        ([1, 2], "a list of 2"),
+        ({}, "a dict of 0"),
+        (3, "an int"),
+        (nn.Linear(1, 1), "a Linear"),
+    ],
+)
+def test_what_kind_of_thing_came_back_is_remembered(result, kind):
+    program = answer(get=lambda: result)
+    assert program.get() is result
+    assert program.last_result == kind
+
+
+def test_what_comes_back_runs_no_code_of_its_own():
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError
+
+    program = answer(get=Odd, make=lambda: Odd())
+    program.make()
+    assert program.last_result == "an Odd"
+
+
 def test_a_call_that_raises_is_remembered_and_followed_up():
     def broken(x):
         raise ValueError("no")

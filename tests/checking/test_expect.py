@@ -8,6 +8,8 @@ from torch import nn
 
 from tensortutor.checking import (
     Unmet,
+    advice,
+    advising,
     expect_close,
     expect_copy,
     expect_dtype,
@@ -19,6 +21,7 @@ from tensortutor.checking import (
     expect_view,
     fail,
 )
+from tensortutor.checking.expect import Advised
 
 ONES = torch.ones(2, 3)
 
@@ -76,6 +79,80 @@ def test_close_wants_a_tensor_of_the_same_shape_dtype_and_device(got, message):
 
 def test_none_is_explained():
     assert "return" in unmet(expect_close, None, ONES).cause
+
+
+HINT = "Scale it."
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "hint"),
+    [
+        (torch.zeros(2, 3), ONES, HINT),
+        (None, ONES, advice.NONE),
+        (1.0, ONES, advice.NO_TENSOR),
+        (torch.ones(3, 2), ONES, advice.SHAPE),
+        (torch.ones(2, 3).double(), ONES, advice.DTYPE),
+        (torch.ones(2, 3, device="meta"), ONES, advice.DEVICE),
+    ],
+    ids=["values", "none", "type", "shape", "dtype", "device"],
+)
+def test_a_hint_about_values_is_shown_with_wrong_values_alone(got, wanted, hint):
+    for expectation in (expect_close, expect_equal):
+        assert unmet(expectation, got, wanted, hint=HINT).hint == hint
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "hint"),
+    [
+        (4, 3, HINT),
+        ([1, 2], [1, 3], HINT),
+        ([1, 2], [1, 2, 3], HINT),
+        ([1, None], [1, 3], ""),
+        (None, 3, advice.NONE),
+        (torch.tensor(3), None, HINT),
+        (3, None, HINT),
+        (torch.tensor(3), 3, advice.NO_NUMBER),
+        ([1, torch.tensor(3)], [1, 3], advice.NO_NUMBER),
+        (torch.tensor([3]), [3], advice.NO_CONTAINER),
+        ((1, 2), [1, 2], advice.WRONG_TYPE),
+        ([(1, 2)], [[1, 2]], advice.WRONG_TYPE),
+        ([1, True], [1, 1], advice.WRONG_TYPE),
+        ([torch.ones(2)], [torch.ones(3)], advice.SHAPE),
+    ],
+)
+def test_a_hint_about_a_value_says_nothing_of_a_type(got, wanted, hint):
+    assert unmet(expect_equal, got, wanted, hint=HINT).hint == hint
+
+
+def test_an_author_may_have_hints_for_shape_and_dtype_too():
+    both = {"shape_hint": "Keep the dimension.", "dtype_hint": "Make it long."}
+    for expectation in (expect_close, expect_equal):
+        assert unmet(expectation, torch.ones(2), ONES, **both).hint == both["shape_hint"]
+        assert unmet(expectation, ONES.double(), ONES, **both).hint == both["dtype_hint"]
+    assert unmet(expect_shape, ONES, (3,), hint="Keep it.").hint == "Keep it."
+    assert unmet(expect_dtype, ONES, torch.int64, hint="Make it long.").hint == "Make it long."
+
+
+@pytest.mark.parametrize("expectation", [expect_shape, expect_dtype, expect_view, expect_copy])
+def test_hints_about_a_tensor_say_nothing_of_what_is_none(expectation):
+    second = {expect_shape: (2,), expect_dtype: torch.int64}.get(expectation, ONES)
+    assert unmet(expectation, [1.0], second, hint=HINT).hint == advice.NO_TENSOR
+
+
+def test_nobody_knows_why_a_part_is_none():
+    error = unmet(expect_close, None, ONES, name="w.grad", hint=HINT)
+    assert (error.message, error.cause, error.hint) == ("w.grad is None", "", "")
+
+
+def test_advice_is_for_one_kind_of_error():
+    with pytest.raises(Advised) as caught, advising(KeyError, saying="w", hint=HINT):
+        raise KeyError("w")
+    assert caught.value.hint == HINT
+    assert isinstance(caught.value.error, KeyError)
+    with pytest.raises(KeyError, match="v"), advising(KeyError, saying="w", hint=HINT):
+        raise KeyError("v")
+    with pytest.raises(ValueError, match="w"), advising(KeyError, saying="w", hint=HINT):
+        raise ValueError("w")
 
 
 def test_close_takes_a_reference_in_higher_precision():
@@ -163,7 +240,7 @@ def test_equal_passes(got, wanted):
         (3.0, 3, "n is of type float, int is wanted"),
         (True, 1, "n is of type bool, int is wanted"),
         ((1, 2), [1, 2], "n is of type tuple, list is wanted"),
-        (None, "a", "n is of type NoneType, str is wanted"),
+        (None, "a", "n is None"),
         (4, 3, "n is not what it should be"),
         (3, torch.tensor(3), "n is not a tensor"),
         (torch.float64, torch.float32, "n is not what it should be"),

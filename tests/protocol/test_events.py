@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortutor.protocol import events
 from tensortutor.protocol.events import (
     KINDS,
     Event,
     Finished,
     Frame,
     Judged,
-    Output,
     Raised,
     Verdict,
     event_from_json,
@@ -163,9 +161,3 @@ def test_a_whole_number_of_milliseconds_arrives_as_a_float():
 )
 def test_a_judgement_is_good_when_all_checks_reported_and_passed(judged, ok):
     assert judged.ok is ok
-
-
-def test_replace_changes_a_copy_only():
-    output = Output("stdout", "a")
-    assert events.replace(output, text="b") == Output("stdout", "b")
-    assert output.text == "a"

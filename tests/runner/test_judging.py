@@ -100,6 +100,67 @@ def test_an_exception_in_the_answer_names_the_learners_line(runner):
     assert verdict.where == "line 3: return y.view(99)"
 
 
+@pytest.mark.parametrize(
+    ("source", "message", "where", "hint"),
+    [
+        ("def double(x):\n    return 2 * y\n", "NameError: name 'y'", "line 2: return 2 * y",
+         "missing import"),
+        ("def double(x):\n    n, = x.shape, 1\n", "ValueError: too many", "line 2: n, = ",
+         "number of things"),
+        ("def double(x):\n    return x.bmm(x)\n", "RuntimeError: batch1 must", "line 2: ", ""),
+        ("def double(x, y):\n    return 2 * x\n", "TypeError: double() missing 1", "", "arguments"),
+    ],
+)  # fmt: skip
+def test_an_error_comes_with_the_line_and_a_word_of_advice(runner, source, message, where, hint):
+    _, verdicts, _ = judge(runner, source)
+    verdict = verdicts["doubles a vector"]
+    assert verdict.message.startswith(message)
+    assert verdict.where.startswith(where)
+    assert bool(verdict.where) == bool(where)
+    assert hint in verdict.hint
+    assert bool(verdict.hint) == bool(hint)
+    assert verdict.called.startswith("double(f32[")
+    assert "Twice" not in verdict.hint
+
+
+USES = """
+import torch
+from tensortutor.checking import advising, check
+
+@check("uses what comes back")
+def uses(answer, rng, device):
+    answer.double(torch.ones(2)).sum()
+
+@check("expects an error")
+def expects(answer, rng, device):
+    with advising(RuntimeError, saying="second time", hint="Keep the graph."):
+        answer.double(torch.ones(2, requires_grad=True))
+"""
+
+
+def test_what_came_back_is_told_when_a_check_cannot_use_it(runner):
+    _, verdicts, _ = judge(runner, "def double(x):\n    2 * x\n", checks=USES, names=())
+    verdict = verdicts["uses what comes back"]
+    assert "AttributeError: 'NoneType'" in verdict.message
+    assert verdict.got == "None"
+    assert "could not use" in verdict.cause
+    assert "`return`" in verdict.hint
+
+
+def test_an_authors_hint_is_for_the_error_it_names(runner):
+    twice = "def double(x):\n    y = (x * x).sum()\n    y.backward()\n    y.backward()\n"
+    for source, hint in (
+        (twice, "Keep the graph."),
+        ("def double(x):\n    x.backward()\n", ""),
+        ("def double(x):\n    return z\n", "Nothing has this name"),
+    ):
+        _, verdicts, _ = judge(runner, source, checks=USES, names=())
+        verdict = verdicts["expects an error"]
+        assert verdict.where.startswith("line ")
+        assert verdict.hint.startswith(hint)
+        assert bool(verdict.hint) == bool(hint)
+
+
 def test_a_missing_name_is_said(runner):
     _, verdicts, _ = judge(runner, "def duble(x):\n    return 2 * x\n")
     assert "defines no `double`" in verdicts["doubles a vector"].message

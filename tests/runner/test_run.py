@@ -1,5 +1,6 @@
 """What a learner's program says and how it ends, through a real process in a real sandbox."""
 
+import sys
 import threading
 
 import pytest
@@ -244,6 +245,14 @@ def test_two_runs_at_once(runner):
     for thread in threads:
         thread.join()
     assert results == {"a": "a\n", "b": "b\n"}
+
+
+def test_a_job_for_a_device_that_is_not_there_is_refused(runner):
+    absent = "mps" if sys.platform == "linux" else "cuda"
+    finished = only(run(runner, "print(device)", device=absent), Finished)
+    assert finished.outcome == "lost"
+    assert finished.sentence.startswith(f"There is no device '{absent}' here.")
+    assert text(run(runner, "print(device)", device="cpu")) == "cpu\n"
 
 
 def test_a_run_that_comes_before_torch_says_so(tmp_path):

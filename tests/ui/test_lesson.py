@@ -152,6 +152,28 @@ async def test_a_failed_check_unfolds_and_a_passed_one_opens_the_next_lesson(set
         await until(pilot, lambda: getattr(app.screen, "lesson", None) == setting.course.lessons[2])
 
 
+async def test_equal_failures_are_unfolded_once(setting, until):
+    setting.runner.script = judges(dict.fromkeys(CHECKS, False))
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("f9")
+        await until(pilot, lambda: "2 checks did not pass" in ended(screen))
+        await pilot.pause()
+        first, second = screen.query(".check")
+        drawn = [
+            "\n".join(line.render_line(y).text for y in range(line.region.height))
+            for line in (first, second)
+        ]
+        assert "2 checks: 0.weight.grad differs" in drawn[0]
+        assert "As above." in drawn[1]
+        assert second.region.height == 2
+        setting.runner.script = judges({CHECKS[0]: True, CHECKS[1]: False})
+        await pilot.press("f9")
+        await until(pilot, lambda: "1 checks did not pass" in ended(screen))
+        await until(pilot, lambda: second.region.height > 2)
+
+
 async def test_the_next_lesson_waits_for_the_checks(setting, until):
     app = setting.app(setting.accumulation, LAST)
     async with app.run_test(size=(80, 24)) as pilot:

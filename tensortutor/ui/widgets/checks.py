@@ -18,6 +18,7 @@ from tensortutor.ui.plain import visible
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
 PARTS = ("called", "got", "expected", "where", "cause", "hint")
+AS_ABOVE = "As above."
 
 
 class CheckLine(Static):
@@ -30,11 +31,16 @@ class CheckLine(Static):
         self.check = name
         self.state = "waiting"
         self.verdict: Verdict | None = None
+        self.alike = 1
 
-    def show(self, state: str, verdict: Verdict | None = None) -> None:
-        """Enter a state: "waiting", "running", "passed", "failed" or "unknown"."""
+    def show(self, state: str, verdict: Verdict | None = None, *, alike: int = 1) -> None:
+        """Enter a state: "waiting", "running", "passed", "failed" or "unknown".
+
+        alike: how many checks have failed in this way so far; 0 if it is told at another one.
+        """
         self.state = state
         self.verdict = verdict
+        self.alike = alike
         for word in SIGNS:
             self.set_class(word == state, f"-{word}")
         self.refresh(layout=True)
@@ -53,7 +59,11 @@ class CheckLine(Static):
         head.add_row(Text(sign), Text(visible(self.check), detail), time)
         if verdict is None or verdict.passed:
             return head
-        head.add_row(None, Text(visible(verdict.message), detail), None)
+        if not self.alike:
+            head.add_row(None, Text(AS_ABOVE, label), None)
+            return head
+        count = f"{self.alike} checks: " if self.alike > 1 else ""
+        head.add_row(None, Text(count + visible(verdict.message), detail), None)
         rows = Table.grid(expand=True, padding=(0, 1, 0, 0))
         rows.add_column(width=10, no_wrap=True)
         rows.add_column(width=8, no_wrap=True)
@@ -152,7 +162,10 @@ class ChecksPane(ResultPane):
 
     @_show.register
     def _(self, event: Verdict) -> None:
-        self._line(event.check).show("passed" if event.passed else "failed", event)
+        if event.passed:
+            self._line(event.check).show("passed", event)
+        else:
+            self._fail(event)
         if not event.passed and sum(one.state == "failed" for one in self._lines.values()) == 1:
             line = self._line(event.check)
             line.call_after_refresh(line.scroll_visible, animate=False)
@@ -170,6 +183,14 @@ class ChecksPane(ResultPane):
     @_show.register
     def _(self, _event: Finished) -> None:
         self.forget()
+
+    def _fail(self, verdict: Verdict) -> None:
+        """Unfold what is wrong, once for all checks that fail in the same way."""
+        failed = [line.verdict for line in self._lines.values() if line.state == "failed"]
+        alike = [one for one in failed if one is not None and one.failure == verdict.failure]
+        self._line(verdict.check).show("failed", verdict, alike=0 if alike else 1)
+        if alike:
+            self._line(alike[0].check).show("failed", alike[0], alike=len(alike) + 1)
 
     def _is_waiting(self) -> bool:
         return any(line.state in ("waiting", "running") for line in self._lines.values())
