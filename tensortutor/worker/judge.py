@@ -150,12 +150,14 @@ def seed_torch(seed: int, device: torch.device) -> None:
         torch.manual_seed(seed)
 
 
-def blame(error: BaseException, path: str) -> dict[str, str]:
-    """The message and the learner's line of an exception that came out of a check."""
-    frames = raised(error, path, "").frames
+def blame(error: BaseException, path: str) -> dict[str, Any]:
+    """The message, the learner's line and the scene of an exception that came out of a check."""
+    report = raised(error, path, "")
+    frames = report.frames
     message = f"{type(error).__qualname__}: {text_of(error)}"
     if frames:
-        return {"message": message, "where": f"line {frames[-1].line}: {frames[-1].code}"}
+        where = f"line {frames[-1].line}: {frames[-1].code}"
+        return {"message": message, "where": where, "scene": report.scene}
     return {"message": message, "cause": "The check could not use what the program returned."}
 
 
