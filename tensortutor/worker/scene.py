@@ -20,15 +20,7 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.scene import UNKNOWN, Operand, Scene
-from tensortutor.worker.syntax import (
-    Mention,
-    Span,
-    arguments,
-    failing_node,
-    mentions,
-    text_of_node,
-)
-from tensortutor.worker.values import (
+from tensortutor.worker.operands import (
     MISSING,
     TABLES,
     describe,
@@ -36,6 +28,14 @@ from tensortutor.worker.values import (
     is_tensor,
     resolve,
     tables_of,
+)
+from tensortutor.worker.syntax import (
+    Mention,
+    Span,
+    arguments,
+    failing_node,
+    mentions,
+    text_of_node,
 )
 
 MOST_OPERANDS = 12
