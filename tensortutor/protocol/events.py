@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.framing import ProtocolError
+from tensortutor.protocol.scene import UNKNOWN, Scene
 from tensortutor.protocol.wire import from_wire, to_wire
 
 
@@ -65,6 +66,17 @@ class Raised:
     message: str
     frames: tuple[Frame, ...]
     text: str
+    scene: Scene = UNKNOWN
+
+
+@dataclass(frozen=True)
+class Warned:
+    """The program was given a warning. Its text has been printed; `line` is the learner's, or 0."""
+
+    type: str
+    message: str
+    line: int = 0
+    scene: Scene = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,7 @@ class Verdict:
     message: what is wrong, one sentence. called: the learner's call, with shapes, as
     `split_heads(f32[2, 3, 20], 4)`. got, expected, where, cause: the parts of a comparison that
     failed, empty when they do not apply. hint: the author's advice. seed replays the inputs.
+    scene: where the program's code raised, if it did.
     """
 
     check: str
@@ -94,6 +107,7 @@ class Verdict:
     where: str = ""
     cause: str = ""
     hint: str = ""
+    scene: Scene = UNKNOWN
 
     @property
     def failure(self) -> tuple[str, ...]:
@@ -148,6 +162,7 @@ Event = (
     | Plot
     | Picture
     | Raised
+    | Warned
     | CheckStarted
     | Verdict
     | Probed

@@ -24,6 +24,7 @@ from tensortutor.protocol.events import (
     Raised,
     Started,
     Verdict,
+    Warned,
     event_from_json,
 )
 from tensortutor.protocol.framing import ProtocolError, encode
@@ -47,8 +48,12 @@ from tensortutor.runner.zygote import Spare
 
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
-FROM_PROGRAM = (Started, Output, Plot, Picture, Raised, CheckStarted, Verdict, Probed)
+FROM_PROGRAM = (
+    Started, Output, Plot, Picture, Raised, Warned, CheckStarted, Verdict, Probed,
+)  # fmt: skip
 """What a program's process may say. Everything else is the host's to say."""
+MOST_WARNINGS = 100
+"""Warnings of one run that are passed on, those of several ranks together."""
 FORGED = "Something other than the checks reported a result; it does not count."
 
 
@@ -79,6 +84,7 @@ class Run:
         self._begun = time.monotonic()
         self._kept = 0
         self._dropped = 0
+        self._warned = 0
         self._has_started = False
         self._is_forged = False
         self._said: set[tuple[type, object]] = set()
@@ -250,6 +256,9 @@ class Run:
     def _is_new(self, event: Event) -> bool:
         """Everything but output is said once. A program that floods its line fills nothing."""
         job, judge = self._job, self._job.judge
+        if isinstance(event, Warned):
+            self._warned += 1
+            return self._warned <= MOST_WARNINGS
         if isinstance(event, Probed) and not 0 <= event.index < len(job.probes):
             return False
         if isinstance(event, CheckStarted) and (judge is None or event.check not in judge.checks):

@@ -28,7 +28,8 @@ import torch.nn.functional
 from tensortutor import checking
 from tensortutor.checking import advice, answer, causes, declare, describe, expect
 from tensortutor.protocol import events, framing, wire
-from tensortutor.worker import capture, link, plain, tracebacks
+from tensortutor.protocol import scene as words
+from tensortutor.worker import capture, link, operands, plain, scene, syntax, tracebacks
 
 OUTER: tuple[ModuleType, ...] = (
     builtins, math, random, json, hashlib, time, torch, torch.nn, torch.nn.functional,
@@ -36,7 +37,7 @@ OUTER: tuple[ModuleType, ...] = (
 )  # fmt: skip
 OURS: tuple[ModuleType, ...] = (
     checking, advice, answer, causes, declare, describe, expect, events, framing, wire, capture,
-    link, plain, tracebacks,
+    link, plain, tracebacks, scene, syntax, operands, words,
 )  # fmt: skip
 CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)

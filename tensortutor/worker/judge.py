@@ -155,14 +155,19 @@ def seed_torch(seed: int, device: torch.device) -> None:
         torch.manual_seed(seed)
 
 
-def blame(error: BaseException, path: str, answer: Answer) -> dict[str, str]:
-    """What there is to say about an exception that came out of a check: the learner's line too."""
+def blame(error: BaseException, path: str, answer: Answer) -> dict[str, Any]:
+    """What there is to say about an exception that came out of a check.
+
+    The learner's line and the scene are part of it.
+    """
     text = text_of(error)
     message = f"{type(error).__qualname__}: {text}"
-    frames = raised(error, path, "").frames
+    report = raised(error, path, "")
+    frames = report.frames
     if frames:
         where = f"line {frames[-1].line}: {frames[-1].code}"
-        return {"message": message, "where": where, "hint": advice.on_error(error, text)}
+        hint = advice.on_error(error, text)
+        return {"message": message, "where": where, "scene": report.scene, "hint": hint}
     if isinstance(error, TypeError) and innermost(error) == Answer.FILE:
         return {"message": message, "hint": advice.SIGNATURE}
     cause = "The check could not use what the program returned."

@@ -11,7 +11,6 @@ import socket
 import sys
 import tempfile
 import threading
-import warnings
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -32,6 +31,7 @@ from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
 from tensortutor.worker.rehearsal import rehearse
 from tensortutor.worker.tracebacks import raised, text_of
+from tensortutor.worker.warned import report_warnings, show_plain_warnings
 
 
 def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
@@ -108,6 +108,7 @@ class Program:
         install_interrupt(self._channel)
         BOARD.connect(self._channel.send)
         show_plain_warnings(self._path, self._job.filename)
+        report_warnings(self._path, self._channel)
         main = self._become_main(device)
         self._channel.send(Started(self._setup.device, self._setup.layer))
         printed = self._streams.record() if self._judging is not None else []
@@ -203,20 +204,6 @@ def exit_code(stop: SystemExit) -> int:
         return stop.code & 0xFF
     print(stop.code, file=sys.stderr)
     return 1
-
-
-def show_plain_warnings(path: str, name: str) -> None:
-    """Warnings name the file as the learner knows it."""
-    original = warnings.formatwarning
-
-    def formatwarning(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int,
-        line: str | None = None,
-    ) -> str:  # fmt: skip
-        text = original(message, category, filename, lineno, line)
-        return text.replace(path, name, 1) if filename == path else text
-
-    warnings.formatwarning = formatwarning
 
 
 def become(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:

@@ -23,6 +23,7 @@ from tensortutor.protocol.events import (
     Raised,
     Started,
     Verdict,
+    Warned,
     event_from_json,
 )
 from tensortutor.protocol.framing import Decoder, ProtocolError
@@ -180,7 +181,7 @@ class Gathering:
             self._channel.send(replace(event, title=title[:LONGEST_WORDS]))
         elif isinstance(event, Verdict):
             self._verdict(rank, event)
-        elif rank.number == 0 and isinstance(event, (CheckStarted, Probed)):
+        elif rank.number == 0 and isinstance(event, (CheckStarted, Probed, Warned)):
             self._channel.send(event)
 
     def _output(self, rank: Rank, output: Output) -> None:

@@ -4,6 +4,7 @@ import traceback
 from types import TracebackType
 
 from tensortutor.protocol.events import Frame, Raised
+from tensortutor.worker.scene import scene_of_error
 
 NO_KEYBOARD = (
     "A run has no keyboard, so input() finds the end of the file at once. "
@@ -31,6 +32,7 @@ def raised(error: BaseException, path: str, name: str) -> Raised:
         message=message[:LONGEST_MESSAGE],
         frames=own_frames(error, error.__traceback__, path)[-MOST_FRAMES:],
         text=shorten(text),
+        scene=scene_of_error(error, path),
     )
 
 
@@ -79,7 +81,7 @@ def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> 
     return tuple(frames)
 
 
-def text_of(error: BaseException) -> str:
+def text_of(error: BaseException | str) -> str:
     """str(error), which a learner's class may have broken."""
     try:
         return str(error)
