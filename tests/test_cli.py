@@ -650,7 +650,7 @@ def test_doctor_tells_what_works(own_home: Path) -> None:
     assert found["pytorch"]["state"] == "ok"
     assert "cpu" in " ".join(f["value"] for f in said if f["name"] == "device")
     assert found["sandbox"]["value"].split(":")[0] in ("full", "landlock", "limits")
-    assert "tree-sitter-python" in found["tree-sitter"]["value"]
+    assert found["ruff"]["value"].endswith("ruff")
     assert found["terminal"]["state"] == "note"
 
 

@@ -1,7 +1,5 @@
 """`doctor`: what works on this machine, and what to do about what does not."""
 
-import importlib.metadata
-import importlib.util
 import os
 import platform
 import shutil
@@ -16,6 +14,7 @@ from tensortutor.commands.app import why_not
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.formatting import find_ruff
 
 if TYPE_CHECKING:
     from tensortutor.runner import Device
@@ -61,7 +60,7 @@ def findings(session: Session) -> Iterator[Finding]:
     yield Finding("python", "ok", f"{platform.python_version()}, {sys.executable}")
     yield terminal(session)
     yield colours(session)
-    yield tree_sitter()
+    yield from tools()
     yield home(session)
     yield progress(session)
     yield course(session)
@@ -95,21 +94,14 @@ def colours(session: Session) -> Finding:
     return Finding("colours", "note", "16 or fewer", "Try: export TERM=xterm-256color")
 
 
-def tree_sitter() -> Finding:
-    """Whether the editor can colour Python, with a version that does not crash it."""
-    found = {}
-    for name in ("tree-sitter", "tree-sitter-python"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            advice = f"The editor works without colours. {sys.executable} -m pip install "
-            return Finding("tree-sitter", "note", f"{name} is missing", f"{advice}'{name}<0.26'")
-    value = ", ".join(f"{name} {version}" for name, version in found.items())
-    release = tuple(int(part) for part in found["tree-sitter"].split(".")[:2])
-    if not (0, 25) <= release < (0, 26):
-        advice = f"{sys.executable} -m pip install 'tree-sitter>=0.25,<0.26'"
-        return Finding("tree-sitter", "missing", f"{value}: this version crashes the app", advice)
-    return Finding("tree-sitter", "ok", value)
+def tools() -> Iterator[Finding]:
+    """What the editor of the app calls, if it is there."""
+    own = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    advice = "The key for your own editor needs it: export EDITOR=vim"
+    yield Finding("editor", "ok", own) if own else Finding("editor", "note", "not named", advice)
+    ruff = find_ruff()
+    advice = f"The app formats code with it: {sys.executable} -m pip install ruff"
+    yield Finding("ruff", "ok", ruff) if ruff else Finding("ruff", "note", "not found", advice)
 
 
 def home(session: Session) -> Finding:

@@ -190,7 +190,7 @@ def test_only_all_of_it_fills_a_bar(done, total, parts):
 def test_the_app_does_not_load_what_the_first_screen_does_not_show():
     program = (
         "import sys, tensortutor.ui.app\n"
-        "print([m for m in ('torch', 'numpy', 'pygments', 'markdown_it', 'tree_sitter_python', "
+        "print([m for m in ('torch', 'numpy', 'pygments', 'markdown_it', 'jedi', "
         "'tensortutor.ui.screens.lesson', 'tensortutor.runner') if m in sys.modules])"
     )
     done = subprocess.run(

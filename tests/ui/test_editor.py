@@ -3,7 +3,7 @@ from textual.app import App
 from textual.events import Key
 from textual.widgets.text_area import Selection
 
-from tensortutor.ui.widgets.editor import MARGIN, Editor
+from tensortutor.ui.widgets.editor import Editor
 
 
 class EditorApp(App[None]):
@@ -106,17 +106,23 @@ async def test_a_read_only_editor_changes_nothing():
         assert editor.text == "    a"
 
 
-async def test_only_what_can_be_seen_is_coloured_and_scrolling_colours_the_rest():
+def style_of(editor: Editor, y: int, text: str):
+    """The style in which a part of a drawn line stands."""
+    return next(s.style for s in editor.render_line(y) if s.text.strip() == text)
+
+
+async def test_only_what_can_be_seen_is_read_and_scrolling_reads_the_rest():
     app = EditorApp()
     async with app.run_test(size=(80, 24)) as pilot:
         editor = app.query_one(Editor)
         editor.load_text("x = None\n" * 3_000)
         await pilot.pause()
-        assert 24 <= len(editor._highlights) <= 24 + 2 * MARGIN + 2
+        assert editor.document.known_state(20) == ""
+        assert editor.document.known_state(100) is None
         editor.move_cursor((2_500, 0))
         await pilot.pause()
-        assert editor._highlights[2_500]
-        assert len(editor._highlights) <= 24 + 2 * MARGIN + 2
+        y = 2_500 - editor.scroll_offset.y
+        assert style_of(editor, y, "None").color == editor._look("number").color
 
 
 async def test_python_is_coloured():
@@ -125,10 +131,54 @@ async def test_python_is_coloured():
         editor = app.query_one(Editor)
         editor.load_text('def f(x):\n    return "a" + str(1)  # é\n')
         await pilot.pause()
-        names = {name for line in editor._highlights.values() for _, _, name in line}
-        assert names == {"keyword", "definition", "string", "call", "number", "comment"}
-        styles = {segment.text: segment.style for segment in editor.render_line(1)}
-        assert styles["return"].color != styles['"a"'].color
+        parts = {"return": "keyword", '"a"': "string", "str": "call", "1": "number"}
+        for text, name in parts.items():
+            assert style_of(editor, 1, text).color == editor._look(name).color
+        assert style_of(editor, 0, "f").bold
+        assert style_of(editor, 1, "# é").italic
+        assert len({editor._look(name).color for name in parts.values()}) == 4
+
+
+async def test_a_quote_that_opens_a_string_colours_the_lines_below_and_undo_takes_it_back():
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text("\nx = 1\ny = 2\n")
+        editor.focus()
+        await pilot.pause()
+        assert style_of(editor, 1, "1").color == editor._look("number").color
+        editor.insert('"""')
+        await pilot.pause()
+        assert style_of(editor, 1, "x = 1").color == editor._look("string").color
+        await pilot.press("ctrl+z")
+        assert style_of(editor, 1, "1").color == editor._look("number").color
+
+
+async def test_a_key_draws_its_own_line_and_no_other(monkeypatch):
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text("x = [1]\n" * 100)
+        editor.focus()
+        editor.move_cursor((3, 4))
+        await pilot.pause()
+        drawn = []
+        draw = editor._render_line
+        monkeypatch.setattr(editor, "_render_line", lambda y: drawn.append(y) or draw(y))
+        await pilot.press("a")
+        assert set(drawn) == {3}
+        drawn.clear()
+        await pilot.press("down")
+        assert set(drawn) == {3, 4}
+
+
+async def test_what_a_terminal_would_obey_is_not_drawn():
+    app = EditorApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        editor = app.query_one(Editor)
+        editor.load_text("a\x1b[31mb\tc\u202ed\n")
+        await pilot.pause()
+        assert editor.render_line(0).text.rstrip() == "1  a\ufffd[31mb c\ufffdd"
 
 
 async def test_marks_show_in_the_gutter_and_on_the_line():
