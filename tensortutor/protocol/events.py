@@ -5,10 +5,20 @@ Every face (the app, the command line, `--json`, the tests) consumes this one st
 """
 
 import dataclasses
+import typing
 from dataclasses import dataclass
 from typing import Any
 
 from tensortutor.protocol.framing import ProtocolError
+from tensortutor.protocol.lens import (
+    Broadcasts,
+    Graph,
+    Modules,
+    Optimizers,
+    Profile,
+    Tensors,
+    Trace,
+)
 from tensortutor.protocol.wire import from_wire, to_wire
 
 
@@ -136,12 +146,12 @@ class Finished:
     dropped: int = 0
 
 
-Event = Notice | Started | Output | Raised | CheckStarted | Verdict | Probed | Judged | Finished
+Lens = Trace | Broadcasts | Tensors | Modules | Optimizers | Graph | Profile
+Event = (
+    Notice | Started | Output | Raised | CheckStarted | Verdict | Probed | Lens | Judged | Finished
+)
 
-KINDS: dict[str, type] = {
-    kind.__name__.lower(): kind
-    for kind in (Notice, Started, Output, Raised, CheckStarted, Verdict, Probed, Judged, Finished)
-}
+KINDS: dict[str, type] = {kind.__name__.lower(): kind for kind in typing.get_args(Event)}
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
