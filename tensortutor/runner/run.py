@@ -27,6 +27,16 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.framing import ProtocolError, encode
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.lens import (
+    LENS,
+    Broadcasts,
+    Graph,
+    Modules,
+    Optimizers,
+    Profile,
+    Tensors,
+    Trace,
+)
 from tensortutor.protocol.setup import (
     Allow,
     Assignment,
@@ -45,8 +55,14 @@ from tensortutor.runner.zygote import Spare
 
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
-FROM_PROGRAM = (Started, Output, Raised, CheckStarted, Verdict, Probed)
+FROM_PROGRAM = (Started, Output, Raised, CheckStarted, Verdict, Probed, *LENS)
 """What a program's process may say. Everything else is the host's to say."""
+ASKED_FOR = {
+    **dict.fromkeys((Trace, Broadcasts), "trace"),
+    **dict.fromkeys((Tensors, Modules, Optimizers, Graph), "names"),
+    Profile: "profile",
+}
+"""Which field of `Look` asks for which event."""
 FORGED = "Something other than the checks reported a result; it does not count."
 
 
@@ -244,6 +260,8 @@ class Run:
     def _is_new(self, event: Event) -> bool:
         """Everything but output is said once. A program that floods its line fills nothing."""
         job, judge = self._job, self._job.judge
+        if type(event) in ASKED_FOR and not getattr(job.look, ASKED_FOR[type(event)]):
+            return False
         if isinstance(event, Probed) and not 0 <= event.index < len(job.probes):
             return False
         if isinstance(event, CheckStarted) and (judge is None or event.check not in judge.checks):

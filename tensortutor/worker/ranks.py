@@ -26,6 +26,7 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.framing import Decoder, ProtocolError
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.lens import LENS
 from tensortutor.protocol.setup import Ended, Setup
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.judge import Signer
@@ -175,7 +176,7 @@ class Gathering:
             rank.error = event
         elif isinstance(event, Verdict):
             self._verdict(rank, event)
-        elif rank.number == 0 and isinstance(event, (CheckStarted, Probed)):
+        elif rank.number == 0 and isinstance(event, (CheckStarted, Probed, *LENS)):
             self._channel.send(event)
 
     def _output(self, rank: Rank, output: Output) -> None:

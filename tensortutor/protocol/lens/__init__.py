@@ -2,7 +2,8 @@
 
 Every event is data alone, made in the worker and bounded there: at most MOST_LINES lines,
 MOST_TENSORS tensors and so on, texts of at most LONGEST_TEXT characters. What was left out is
-counted. An event comes at most once in a run, after the program's own end and before `Finished`.
+counted in `left_out`; what is missing for another reason is told in `note`. An event comes at
+most once in a run, after the program's own end and before `Finished`.
 
 "Words" are a tensor in short: `f32[64, 1]`, with the device behind it where that is not the CPU.
 Norms, minima and the like are None where there is no such number: nothing to take it of, values

@@ -72,3 +72,4 @@ class Graph:
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
     left_out: int = 0
+    note: str = ""

@@ -47,10 +47,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Trace:
-    """The statements that made or changed tensors, from the top of the file down.
-
-    note: a sentence where something was not traced, or "".
-    """
+    """The statements that made or changed tensors, from the top of the file down."""
 
     lines: tuple[Line, ...]
     left_out: int = 0
@@ -100,3 +97,4 @@ class Broadcasts:
 
     expressions: tuple[Broadcast, ...]
     left_out: int = 0
+    note: str = ""

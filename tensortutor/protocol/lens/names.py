@@ -112,6 +112,7 @@ class Tensors:
     storages: tuple[Storage, ...] = ()
     scopes: tuple[Scope, ...] = ()
     left_out: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ class Modules:
 
     modules: tuple[ModuleInfo, ...]
     left_out: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -203,3 +205,4 @@ class Optimizers:
 
     optimizers: tuple[OptimizerInfo, ...]
     left_out: int = 0
+    note: str = ""
