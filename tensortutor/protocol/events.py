@@ -9,6 +9,15 @@ from typing import Any, get_args
 
 from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.framing import ProtocolError
+from tensortutor.protocol.lens import (
+    Broadcasts,
+    Graph,
+    Modules,
+    Optimizers,
+    Profile,
+    Tensors,
+    Trace,
+)
 from tensortutor.protocol.scene import UNKNOWN, Scene
 from tensortutor.protocol.wire import from_wire, to_wire
 
@@ -155,6 +164,7 @@ class Finished:
     dropped: int = 0
 
 
+Lens = Trace | Broadcasts | Tensors | Modules | Optimizers | Graph | Profile
 Event = (
     Notice
     | Started
@@ -166,6 +176,7 @@ Event = (
     | CheckStarted
     | Verdict
     | Probed
+    | Lens
     | Judged
     | Finished
 )

@@ -32,6 +32,19 @@ class Judge:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What the lens is to look at (see protocol/lens.py).
+
+    trace: lines and broadcasting. names: tensors, modules, optimizers, the autograd graph. profile:
+    time and memory; the program runs slower under it. What is off is neither imported nor run.
+    """
+
+    trace: bool = False
+    names: bool = False
+    profile: bool = False
+
+
+@dataclass(frozen=True)
 class Job:
     """A program to run, and what to do with its names afterwards.
 
@@ -39,7 +52,7 @@ class Job:
     program's namespace when it has run. judge: checks to put to it. scratch: a name (an id, safe
     as a folder's name) under which files survive from one run to the next; "" for none. ranks:
     run it as that many cooperating processes (0: as one, as ever). device: the one that this job
-    needs, whatever the learner chose; "" for theirs.
+    needs, whatever the learner chose; "" for theirs. look: what the lens is to report at the end.
     """
 
     source: str
@@ -51,3 +64,4 @@ class Job:
     ranks: int = 0
     device: str = ""
     limits: Limits = Limits()
+    look: Look = Look()

@@ -29,6 +29,16 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.framing import ProtocolError, encode
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.lens import (
+    LENS,
+    Broadcasts,
+    Graph,
+    Modules,
+    Optimizers,
+    Profile,
+    Tensors,
+    Trace,
+)
 from tensortutor.protocol.setup import (
     Allow,
     Assignment,
@@ -49,11 +59,17 @@ from tensortutor.runner.zygote import Spare
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
 FROM_PROGRAM = (
-    Started, Output, Plot, Picture, Raised, Warned, CheckStarted, Verdict, Probed,
+    Started, Output, Plot, Picture, Raised, Warned, CheckStarted, Verdict, Probed, *LENS,
 )  # fmt: skip
 """What a program's process may say. Everything else is the host's to say."""
 MOST_WARNINGS = 100
 """Warnings of one run that are passed on, those of several ranks together."""
+ASKED_FOR = {
+    **dict.fromkeys((Trace, Broadcasts), "trace"),
+    **dict.fromkeys((Tensors, Modules, Optimizers, Graph), "names"),
+    Profile: "profile",
+}
+"""Which field of `Look` asks for which event."""
 FORGED = "Something other than the checks reported a result; it does not count."
 
 
@@ -259,6 +275,8 @@ class Run:
         if isinstance(event, Warned):
             self._warned += 1
             return self._warned <= MOST_WARNINGS
+        if type(event) in ASKED_FOR and not getattr(job.look, ASKED_FOR[type(event)]):
+            return False
         if isinstance(event, Probed) and not 0 <= event.index < len(job.probes):
             return False
         if isinstance(event, CheckStarted) and (judge is None or event.check not in judge.checks):

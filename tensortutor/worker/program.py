@@ -13,7 +13,7 @@ import tempfile
 import threading
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -32,6 +32,9 @@ from tensortutor.worker.plain import evaluate, plain
 from tensortutor.worker.rehearsal import rehearse
 from tensortutor.worker.tracebacks import raised, text_of
 from tensortutor.worker.warned import report_warnings, show_plain_warnings
+
+if TYPE_CHECKING:
+    from tensortutor.worker.lens.report import Lens
 
 
 def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
@@ -94,6 +97,7 @@ class Program:
         self._path = os.path.join(self._folder, os.path.basename(job.filename))
         self._owner = os.getpid()
         self._judging: Judging | None = None
+        self._lens: Lens | None = None
 
     def run(self, signer: Signer | None, snapshot: Snapshot) -> int:
         """Run the program, then probes and checks. Returns the exit status.
@@ -110,6 +114,11 @@ class Program:
         show_plain_warnings(self._path, self._job.filename)
         report_warnings(self._path, self._channel)
         main = self._become_main(device)
+        if any(vars(self._job.look).values()):
+            # Imported here: most runs do without it.
+            from tensortutor.worker.lens.report import Lens
+
+            self._lens = Lens(self._job.look, self._job.source, self._path)
         self._channel.send(Started(self._setup.device, self._setup.layer))
         printed = self._streams.record() if self._judging is not None else []
         try:
@@ -138,14 +147,31 @@ class Program:
     def _execute(self, main: ModuleType) -> int:
         """Run the source. Returns the exit status; what it raised has been reported."""
         try:
-            exec(compile(self._job.source, self._path, "exec", dont_inherit=True), vars(main))
+            code = compile(self._job.source, self._path, "exec", dont_inherit=True)
+            if self._lens is None:
+                exec(code, vars(main))
+            else:
+                self._lens.run(code, vars(main))
         except SystemExit as stop:
+            self._look(main, stop)
             return exit_code(stop)
         except BaseException as error:
-            return self._report(error)
+            status = self._report(error)
+            self._look(main, error)
+            return status
         finally:
             self._streams.flush()
+        self._look(main, None)
         return 0
+
+    def _look(self, main: ModuleType, error: BaseException | None) -> None:
+        """Report what the lens sees, while the program's objects are still there."""
+        if self._lens is None:
+            return
+        self._streams.flush()
+        for event in self._lens.report(vars(main), error):
+            self._channel.send(event)
+        self._lens = None  # it may hold what the program has let go of
 
     def _report(self, error: BaseException) -> int:
         self._streams.flush()

@@ -28,6 +28,7 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.framing import Decoder, ProtocolError
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.lens import LENS
 from tensortutor.protocol.setup import Ended, Setup
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot
@@ -181,7 +182,7 @@ class Gathering:
             self._channel.send(replace(event, title=title[:LONGEST_WORDS]))
         elif isinstance(event, Verdict):
             self._verdict(rank, event)
-        elif rank.number == 0 and isinstance(event, (CheckStarted, Probed, Warned)):
+        elif rank.number == 0 and isinstance(event, (CheckStarted, Probed, Warned, *LENS)):
             self._channel.send(event)
 
     def _output(self, rank: Rank, output: Output) -> None:

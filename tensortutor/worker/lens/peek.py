@@ -1,0 +1,137 @@
+"""Looks at a learner's objects without running any of the learner's code.
+
+A class may define `__getattr__`, properties, `__torch_function__`, `__repr__`: none of them is
+called. Attributes are read from instance dictionaries, and tensors through the base class's own
+descriptors while torch's overrides are switched off.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from types import GetSetDescriptorType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from tensortutor.checking.describe import SHORT
+from tensortutor.protocol.lens import LONGEST_TEXT
+
+Base: Any = torch._C.TensorBase
+get_shape = Base.shape.__get__
+get_dtype = Base.dtype.__get__
+get_device = Base.device.__get__
+get_layout = Base.layout.__get__
+get_grad_fn = Base.grad_fn.__get__
+get_requires_grad = Base.requires_grad.__get__
+get_is_leaf = Base.is_leaf.__get__
+get_retains_grad = Base.retains_grad.__get__
+get_version = Base._version.__get__
+get_is_nested = Base.is_nested.__get__
+get_is_quantized = Base.is_quantized.__get__
+get_grad = Base.grad.__get__
+NO_DISPATCH = torch.Tensor.__torch_dispatch__
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Whatever torch does inside is not seen by the program's modes, subclasses and warnings."""
+    with (
+        warnings.catch_warnings(),
+        torch._C.DisableTorchFunction(),
+        torch.no_grad(),
+        _disable_current_modes(),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def is_tensor(value: Any) -> bool:
+    """`isinstance` would ask `value.__class__`, which a class may define."""
+    return torch.Tensor in type(value).__mro__
+
+
+def is_module(value: Any) -> bool:
+    """A torch.nn.Module."""
+    return torch.nn.Module in type(value).__mro__
+
+
+def is_plain(tensor: Any) -> bool:
+    """Computing with it runs torch's own code alone: nobody has redefined what operators do."""
+    return type(tensor).__torch_dispatch__ is NO_DISPATCH and not _is_wrapped(tensor)
+
+
+def _is_wrapped(tensor: Any) -> bool:
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """The instance dictionary, {} if there is none."""
+    for kind in type(value).__mro__:
+        holder = vars(kind).get("__dict__")
+        if holder is not None:
+            if type(holder) is not GetSetDescriptorType:
+                return {}  # a property of the learner's stands in its place
+            found = holder.__get__(value)
+            return found if type(found) is dict else {}
+    return {}
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An instance attribute, a module's parameter, buffer or child; None if it is not plain."""
+    own = attributes(value)
+    if name in own:
+        return own[name]
+    if is_module(value):
+        for kind in ("_parameters", "_buffers", "_modules"):
+            inner = own.get(kind)
+            if type(inner) is dict and name in inner:
+                return inner[name]
+    return None
+
+
+def plain(tensor: Any) -> torch.Tensor:
+    """The same values as a torch.Tensor of no class of the learner's and of no graph."""
+    return torch.Tensor.detach(Base.as_subclass(tensor, torch.Tensor))
+
+
+def gradient(tensor: Any) -> Any:
+    """`.grad`, or None. Asking a tensor that keeps none would print a warning."""
+    if get_is_leaf(tensor) or get_retains_grad(tensor):
+        return get_grad(tensor)
+    return None
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """As torch names it, without "torch."."""
+    return str(dtype).removeprefix("torch.")
+
+
+def words(tensor: Any) -> str:
+    """`f32[64, 1]`, and the device if it is not the CPU. Raises what torch raises."""
+    dtype = get_dtype(tensor)
+    device = get_device(tensor)
+    where = "" if device.type == "cpu" else f" {device}"
+    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{sizes(tensor)}]{where}")
+
+
+def sizes(tensor: Any) -> str:
+    """The shape inside the brackets."""
+    if get_is_nested(tensor) and get_layout(tensor) is torch.strided:
+        return f"nested, {Base.size(tensor, 0)} parts"  # it has no shape to ask for
+    return ", ".join(map(str, get_shape(tensor)))
+
+
+def words_of_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> str:
+    """The words of a CPU tensor that is not at hand any more."""
+    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{', '.join(map(str, shape))}]")
+
+
+def class_name(value: Any) -> str:
+    """The class, in a few characters."""
+    return cut(str(type(value).__name__))
+
+
+def cut(text: str, most: int = LONGEST_TEXT) -> str:
+    """At most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
