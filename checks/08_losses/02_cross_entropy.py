@@ -1,0 +1,287 @@
+"""Judges lessons/08_losses/02_cross_entropy.md."""
+
+import torch
+from torch.nn import functional as F
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    equivalent,
+    expect_close,
+    expect_true,
+    expect_unchanged,
+    mutant,
+)
+
+INF = float("inf")
+LOSS = "logsumexp(z) - z[y] for each sample, along the classes, and the mean of them over N."
+RANGE = (
+    "A share that was rounded to 0 has no log. The loss of a far score is the distance of the "
+    "scores: take logsumexp or log_softmax, and never the log of a softmax."
+)
+GRAD = "The softmax along the classes, minus 1 at the right class, and all of it divided by N."
+
+
+def batch(rng, device, n=None, c=None, dtype=torch.float32):
+    """Scores (N, C), half of the time not contiguous, and labels (N,)."""
+    n, c = n or rng.randint(6, 9), c or rng.randint(3, 5)
+    z = 2 * torch.randn(n, c)
+    z = z.mT.contiguous().mT if rng.random() < 0.5 else z
+    return z.to(device, dtype), torch.randint(c, (n,)).to(device)
+
+
+def right_ce(z, y):
+    """In float64."""
+    return F.cross_entropy(z.detach().double(), y)
+
+
+def right_grad(z, y):
+    leaf = z.detach().double().requires_grad_()
+    F.cross_entropy(leaf, y).backward()
+    return leaf.grad
+
+
+def compare(answer, z, y, hint):
+    expect_close(answer.my_ce(z, y), right_ce(z, y), dtype=z.dtype, name="my_ce", hint=hint)
+
+
+def compare_grad(answer, z, y, hint=GRAD, rtol=1e-4, atol=1e-6):
+    with torch.no_grad():
+        got = answer.ce_grad(z, y)
+    wanted = right_grad(z, y)
+    expect_close(got, wanted, dtype=z.dtype, name="ce_grad", hint=hint, rtol=rtol, atol=atol)
+
+
+@check(
+    "my_ce: the mean of the samples' losses",
+    forbid=("torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss"),
+)
+def values(answer, rng, device):
+    z, y = batch(rng, device)
+    compare(answer, z, y, LOSS)
+    n = rng.randint(3, 5)
+    z, y = batch(rng, device, n, n)
+    compare(answer, z, y, LOSS)
+
+
+@check("my_ce: scores of 900 and of 10000 stay in range")
+def far(answer, rng, device):
+    for size in (900.0, 1e4):
+        z, y = batch(rng, device, 4, 3)
+        rows = torch.arange(4, device=device)
+        z[rows, y] -= size  # sure, and wrong
+        compare(answer, z, y, RANGE)
+        z[rows, y] += 2 * size  # sure, and right
+        compare(answer, z, y, RANGE)
+
+
+@check("my_ce: a class that is switched off does no harm")
+def switched_off(answer, rng, device):
+    z, y = batch(rng, device, 5, 4)
+    z, y = z.contiguous(), y % 3
+    z[:, 3] = -INF
+    z[0, (y[0] + 1) % 3] = -INF
+    hint = "-inf times 0 is NaN. Pick the right score by its index, without a product."
+    compare(answer, z, y, hint)
+
+
+@check("my_ce: backward leaves (softmax - onehot) / N in the scores")
+def backward(answer, rng, device):
+    z, y = batch(rng, device)
+    z[0, y[0]] = 500.0  # rounded to a share of 1
+    z[1, y[1]] = -500.0  # and of 0
+    leaf = z.clone().requires_grad_()
+    loss = answer.my_ce(leaf, y)
+    hint = "Compute with torch's operations alone, and stay in the log."
+    expect_true(
+        isinstance(loss, torch.Tensor) and loss.requires_grad, "my_ce has no graph", hint=hint
+    )
+    (grad,) = torch.autograd.grad(loss, leaf)
+    expect_close(grad, right_grad(z, y), dtype=z.dtype, name="the gradient", hint=hint)
+
+
+@check("both: one sample, one class, float64, inputs left alone")
+def edges(answer, rng, device):
+    for n, c in ((1, 4), (5, 1), (1, 1)):
+        z, y = batch(rng, device, n, c)
+        hint = f"N = {n} and C = {c} are no special case: the same formula holds."
+        compare(answer, z, y, hint)
+        compare_grad(answer, z, y, hint)
+    z, y = batch(rng, device, dtype=torch.float64)
+    with expect_unchanged(z, y):
+        got = answer.my_ce(z, y)
+        compare_grad(answer, z, y, "float64 in, float64 out.", rtol=1e-11, atol=1e-13)
+    hint = "float64 in, float64 out, with all its digits."
+    expect_close(got, right_ce(z, y), name="my_ce", rtol=1e-11, atol=1e-13, hint=hint)
+
+
+@check("ce_grad: softmax minus onehot, over N")
+def grads(answer, rng, device):
+    compare_grad(answer, *batch(rng, device))
+    n = rng.randint(3, 5)
+    compare_grad(answer, *batch(rng, device, n, n))
+
+
+@check("ce_grad: far scores and classes that are switched off")
+def far_grads(answer, rng, device):
+    z, y = batch(rng, device, 4, 3)
+    z, y = z.contiguous(), y % 2
+    z[:, 2] = -INF
+    z[0] *= 1e4
+    z[1, y[1]] -= 900
+    hint = "The same formula holds far out: softmax stays in range where exp alone overflows."
+    compare_grad(answer, z, y, hint)
+
+
+@mutant("takes the log of the softmax", caught_by=far)
+def my_ce(logits, y):
+    return -logits.softmax(1).gather(1, y[:, None]).log().mean()
+
+
+@mutant("bounds the share from below", caught_by=far)
+def my_ce(logits, y):
+    return -logits.softmax(1).gather(1, y[:, None]).clamp(min=1e-12).log().mean()
+
+
+@mutant("adds a small number before the log", caught_by=far)
+def my_ce(logits, y):
+    return -(logits.softmax(1).gather(1, y[:, None]) + 1e-9).log().mean()
+
+
+@mutant("picks probabilities", caught_by=values)
+def my_ce(logits, y):
+    return -logits.softmax(1).gather(1, y[:, None]).mean()
+
+
+@mutant("takes softmax twice", caught_by=values)
+def my_ce(logits, y):
+    return -logits.softmax(1).log_softmax(1).gather(1, y[:, None]).mean()
+
+
+@mutant("adds the samples up", caught_by=values)
+def my_ce(logits, y):
+    return -logits.log_softmax(1).gather(1, y[:, None]).sum()
+
+
+@mutant("divides by the number of scores", caught_by=values)
+def my_ce(logits, y):
+    return -logits.log_softmax(1).gather(1, y[:, None]).sum() / logits.numel()
+
+
+@mutant("normalises over the samples", caught_by=values)
+def my_ce(logits, y):
+    return -logits.log_softmax(0).gather(1, y[:, None]).mean()
+
+
+@mutant("forgets the minus", caught_by=values)
+def my_ce(logits, y):
+    return logits.log_softmax(1).gather(1, y[:, None]).mean()
+
+
+@mutant("reads every label's column in every row", caught_by=values)
+def my_ce(logits, y):
+    return -logits.log_softmax(1)[:, y].mean()
+
+
+@mutant("multiplies by a onehot", caught_by=switched_off)
+def my_ce(logits, y):
+    onehot = F.one_hot(y, logits.shape[1]).to(logits.dtype)
+    return -(onehot * logits.log_softmax(1)).sum(1).mean()
+
+
+@mutant("leaves it to torch", caught_by=values)
+def my_ce(logits, y):
+    return F.cross_entropy(logits, y)
+
+
+@mutant("takes torch's second half", caught_by=values)
+def my_ce(logits, y):
+    return F.nll_loss(logits.log_softmax(1), y)
+
+
+@mutant("cuts the right score out of the graph", caught_by=backward)
+def my_ce(logits, y):
+    right = logits.gather(1, y[:, None])[:, 0].detach()
+    return (logits.logsumexp(1) - right).mean()
+
+
+@mutant("works in float32", caught_by=edges)
+def my_ce(logits, y):
+    z = logits.float()
+    return (z.logsumexp(1) - z.gather(1, y[:, None])[:, 0]).mean().to(logits.dtype)
+
+
+@mutant("forgets to divide by N", caught_by=grads)
+def ce_grad(logits, y):
+    return logits.softmax(1) - F.one_hot(y, logits.shape[1]).to(logits.dtype)
+
+
+@mutant("turns the sign round", caught_by=grads)
+def ce_grad(logits, y):
+    return (F.one_hot(y, logits.shape[1]).to(logits.dtype) - logits.softmax(1)) / len(y)
+
+
+@mutant("gives the wrong classes nothing", caught_by=grads)
+def ce_grad(logits, y):
+    onehot = F.one_hot(y, logits.shape[1]).to(logits.dtype)
+    return onehot * (logits.softmax(1) - 1) / len(y)
+
+
+@mutant("subtracts 1 in every column of the labels", caught_by=grads)
+def ce_grad(logits, y):
+    grad = logits.softmax(1)
+    grad[:, y] -= 1
+    return grad / len(y)
+
+
+@mutant("writes the softmax out", caught_by=far_grads)
+def ce_grad(logits, y):
+    p = logits.exp() / logits.exp().sum(1, keepdim=True)
+    return (p - F.one_hot(y, logits.shape[1]).to(logits.dtype)) / len(y)
+
+
+@mutant("asks autograd", caught_by=grads)
+def ce_grad(logits, y):
+    leaf = logits.detach().clone().requires_grad_()
+    loss = (leaf.logsumexp(1) - leaf.gather(1, y[:, None])[:, 0]).mean()
+    return torch.autograd.grad(loss, leaf)[0]
+
+
+@accepted("picks from log_softmax by index pairs")
+def my_ce(logits, y):
+    return -logits.log_softmax(-1)[range(len(y)), y].mean()
+
+
+@accepted("subtracts the largest score itself")
+def my_ce(logits, y):
+    z = logits - logits.amax(1, keepdim=True)
+    right = z.take_along_dim(y[:, None], 1).squeeze(1)
+    return (z.exp().sum(1).log() - right).sum() / len(y)
+
+
+@accepted("subtracts a onehot")
+def ce_grad(logits, y):
+    return (torch.softmax(logits, dim=1) - F.one_hot(y, logits.size(1))) / logits.size(0)
+
+
+@accepted("scatters -1")
+def ce_grad(logits, y):
+    minus = -torch.ones_like(y, dtype=logits.dtype)[:, None]
+    return logits.log_softmax(1).exp().scatter_add(1, y[:, None], minus).div(y.numel())
+
+
+equivalent(
+    "right = logits.gather(1, y[:, None])[:, 0]",
+    "right = logits.gather(1, y[:, None])",
+    because="All N * N differences then enter the mean, which is still one mean minus the other.",
+)
+equivalent(
+    "right = logits.gather(1, y[:, None])[:, 0]",
+    "right = logits.gather(1, y[:, None])[:, -1]",
+    because="There is one column, so it is the first and the last.",
+)
+equivalent(
+    "rows = torch.arange(len(y), device=y.device)",
+    "rows = torch.arange(len(y))",
+    because="An index on the CPU may select from any device.",
+)
