@@ -4,7 +4,8 @@ Each asks one question, which its name says, and `hint` is shown when the answer
 is no: `expect_close` asks for values, `expect_shape` for the shape. When it fails before it comes
 to its question (a list where a tensor is wanted, the wrong shape where values are compared), the
 hint would speak of something else, and a general one takes its place. Where the author has a
-better one, `shape_hint` and `dtype_hint` are for these.
+better one, `shape_hint` and `dtype_hint` are for these; `nan_hint` is for NaN or infinity in the
+place of a number, where that is another mistake than a wrong number.
 
 The functions of torch that decide are taken by name when this module is imported, before any
 program of a learner runs, so that a program which replaces them changes nothing here.
@@ -12,13 +13,13 @@ program of a learner runs, so that a program which replaces them changes nothing
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, isclose, isnan
 
 from tensortutor.checking import advice
-from tensortutor.checking.causes import cause_of_shape, cause_of_values
+from tensortutor.checking.causes import cause_of_nonfinite, cause_of_shape, cause_of_values
 from tensortutor.checking.describe import (
     describe,
     describe_tensor,
@@ -53,6 +54,15 @@ class Unmet(AssertionError):
         self.hint = hint
 
 
+class Hints(NamedTuple):
+    """An author's hints, by what they speak of."""
+
+    value: str
+    shape: str
+    dtype: str
+    nan: str
+
+
 def fail(message: str, *, hint: str = "") -> NoReturn:
     """Fail with a sentence."""
     raise Unmet(message, hint=hint)
@@ -72,6 +82,7 @@ def expect_equal(
     hint: str = "",
     shape_hint: str = "",
     dtype_hint: str = "",
+    nan_hint: str = "",
 ) -> None:
     """Same type of thing and the same value, item by item in lists, tuples and dicts.
 
@@ -86,7 +97,7 @@ def expect_equal(
     elif _is_of_another_type(got, wanted):
         message = f"{name} is of type {type(got).__name__}, {type(wanted).__name__} is wanted"
     else:
-        return _expect_same(got, wanted, name, "", (hint, shape_hint, dtype_hint))
+        return _expect_same(got, wanted, name, "", Hints(hint, shape_hint, dtype_hint, nan_hint))
     general = advice.on_type(got, wanted)
     raise Unmet(
         message,
@@ -102,14 +113,10 @@ def _is_of_another_type(got: Any, wanted: Any) -> bool:
     return type(wanted) in PLAIN and type(got) is not type(wanted) and not both_tuples
 
 
-def _expect_same(got: Any, wanted: Any, name: str, path: str, hints: tuple[str, str, str]) -> None:
+def _expect_same(got: Any, wanted: Any, name: str, path: str, hints: Hints) -> None:
     """Raise Unmet about the first item that differs, however deep."""
-    hint, shape_hint, dtype_hint = hints
     if isinstance(wanted, Tensor):
-        expect_close(
-            got, wanted, name=name + path, hint=hint, shape_hint=shape_hint,
-            dtype_hint=dtype_hint, rtol=0.0, atol=0.0,
-        )  # fmt: skip
+        _expect_tensor(got, wanted, name + path, hints, (0.0, 0.0), wanted.dtype)
     elif (keys := _keys(got, wanted)) is not None:
         for key in keys:
             _expect_same(got[key], wanted[key], name, f"{path}[{key!r}]", hints)
@@ -121,7 +128,7 @@ def _expect_same(got: Any, wanted: Any, name: str, path: str, hints: tuple[str, 
             got=describe(got),
             expected=describe(wanted),
             where=f"at {path}" if path else "",
-            hint=advice.on_type(got, wanted) if other_type else hint,
+            hint=advice.on_type(got, wanted) if other_type else hints.value,
         )
 
 
@@ -204,6 +211,7 @@ def expect_close(
     hint: str = "",
     shape_hint: str = "",
     dtype_hint: str = "",
+    nan_hint: str = "",
     rtol: float = 1e-4,
     atol: float = 1e-5,
     dtype: torch.dtype | None = None,
@@ -212,8 +220,21 @@ def expect_close(
 
     dtype: what `got` must have if that is not `wanted.dtype` (a float64 reference, say).
     """
-    expect_shape(got, wanted.shape, name=name, hint=shape_hint)
-    expect_dtype(got, dtype or wanted.dtype, name=name, hint=dtype_hint)
+    hints = Hints(hint, shape_hint, dtype_hint, nan_hint)
+    _expect_tensor(got, wanted, name, hints, (rtol, atol), dtype or wanted.dtype)
+
+
+def _expect_tensor(
+    got: Any,
+    wanted: Tensor,
+    name: str,
+    hints: Hints,
+    tolerance: tuple[float, float],
+    dtype: torch.dtype,
+) -> None:
+    """tolerance: relative and absolute; zeros for every bit."""
+    expect_shape(got, wanted.shape, name=name, hint=hints.shape)
+    expect_dtype(got, dtype, name=name, hint=hints.dtype)
     if got.device != wanted.device:
         raise Unmet(
             f"{name} is on the wrong device",
@@ -222,6 +243,7 @@ def expect_close(
             hint=advice.DEVICE,
         )
     a, b = _comparable(got, wanted)
+    rtol, atol = tolerance
     if rtol == atol == 0.0:
         same = (a == b) | (isnan(a) & isnan(b))
     else:
@@ -239,7 +261,7 @@ def expect_close(
         expected=right,
         where=place,
         cause=cause_of_values(a, b),
-        hint=hint,
+        hint=hints.nan if hints.nan and cause_of_nonfinite(a, b) else hints.value,
     )
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 from tensortutor.course.record import Record, gather
@@ -35,13 +35,9 @@ class Bench:
         self._under_way: set[Run] = set()
         self._closed = False
 
-    def run(self, jobs: Sequence[Job]) -> tuple[list[Record], float]:
-        """The records of the jobs, one after the other, and the seconds they took together."""
+    def run(self, job: Job) -> tuple[Record, float]:
+        """The record of a job, and the seconds it took."""
         begun = time.perf_counter()
-        records = [self._one(job) for job in jobs]
-        return records, time.perf_counter() - begun
-
-    def _one(self, job: Job) -> Record:
         run = self._runner.start(job)
         with self._lock:
             self._under_way.add(run)
@@ -49,7 +45,7 @@ class Bench:
         if closed:
             run.stop()
         try:
-            return gather(run)
+            return gather(run), time.perf_counter() - begun
         finally:
             with self._lock:
                 self._under_way.discard(run)

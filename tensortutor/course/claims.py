@@ -42,10 +42,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Trial:
-    """Runs, and the claims that each of them must bear out."""
+    """A run, and the claims that it must bear out. job: None if it cannot be run here."""
 
     lesson: Lesson
-    jobs: tuple[Job, ...]
+    job: Job | None
     claims: tuple[Claim, ...]
 
 
@@ -74,7 +74,7 @@ class _Maker:
         self.filename = f"{lesson.slug}.py"
 
     def trial(self, job: Job, *claims: Claim) -> Trial:
-        return Trial(self.lesson, (job,), claims)
+        return Trial(self.lesson, job, claims)
 
     def program(self, source: str, probes: tuple[str, ...] = ()) -> Job:
         job = program_job(self.lesson, source, self.filename, self.limits, probes=probes)
@@ -107,12 +107,13 @@ class _Maker:
         if pane is None or solution is None:
             return  # a lesson without them was reported when it was read
         judge = self.lesson.judge
-        yield self._wrong(Claim(pane.line, "the starter fails a check", rejected), pane.source)
+        starter = Claim(pane.line, "the starter fails a check", rejected)
+        yield self._wrong(starter, pane.source, judge.checks)
         yield self._right(task.solution_line, "the solution", solution)
         for mutant in judge.mutants:
             what = f"the mutant {mutant.name!r} is caught by {mutant.caught_by!r}"
             claim = Claim(mutant.line, what, caught(mutant.caught_by), judge=True)
-            yield self._wrong(claim, solution, mutant.name)
+            yield self._wrong(claim, solution, (mutant.caught_by,), mutant.name)
         for other in judge.accepted:
             what = f"the accepted answer {other.name!r}"
             yield self._right(other.line, what, solution, other.name)
@@ -122,10 +123,11 @@ class _Maker:
                 claim = Claim(shortcut.line, f"the shortcut {path} is refused", holds, judge=True)
                 yield self.trial(self.check(takes_shortcut(solution, path), (0,)), claim)
 
-    def _wrong(self, claim: Claim, source: str, variant: str = "") -> Trial:
-        """A wrong answer, seed by seed."""
-        jobs = tuple(self.check(source, (seed,), variant) for seed in WRONG_SEEDS)
-        return Trial(self.lesson, jobs, (claim,))
+    def _wrong(self, claim: Claim, source: str, until: tuple[str, ...], variant: str = "") -> Trial:
+        """A wrong answer: `until` one of these checks fails with every seed, all are tried."""
+        job = self.check(source, WRONG_SEEDS, variant)
+        assert job.judge is not None
+        return self.trial(replace(job, judge=replace(job.judge, every=True, until=until)), claim)
 
     def _right(self, line: int, what: str, source: str, variant: str = "") -> Trial:
         """A right answer, with all seeds in one run. A variant stands in the check file."""

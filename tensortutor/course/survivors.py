@@ -122,13 +122,13 @@ class _Hunt:
         self._bench = bench
         self._mutants = mutants(lesson)
         # First in, first out: whatever waits for the solution's run stands behind it.
-        self._right = pool.submit(bench.run, [self._job(lesson.task.solution or "")])
+        self._right = pool.submit(bench.run, self._job(lesson.task.solution or ""))
         self._runs = [pool.submit(self._judge, mutant) for mutant in self._mutants]
 
     def fates(self) -> Iterator[Fate]:
         """What became of each mutant, then what is wrong with the declarations."""
         line = self._lesson.task.solution_line
-        (record,), _ = self._right.result()
+        record, _ = self._right.result()
         fault = passes(line)(record)
         if fault is not None:
             message = f"no mutants of a solution that fails: {fault.message}"
@@ -144,16 +144,18 @@ class _Hunt:
     def _job(self, source: str, wall_s: float = 0.0) -> Job:
         """Judge a program, with all seeds in one run."""
         job = check_job(self._lesson, source, f"{self._lesson.slug}.py", seeds=SEEDS)
+        assert job.judge is not None
+        # The first check that fails says all that is asked.
+        judge = replace(job.judge, until=job.judge.checks)
         limits = replace(job.limits, wall_s=wall_s or job.limits.wall_s * len(SEEDS))
-        return replace(job, scratch="", limits=limits)
+        return replace(job, scratch="", limits=limits, judge=judge)
 
     def _judge(self, mutant: Mutant) -> tuple[Record, float]:
-        (right,), seconds = self._right.result()
+        right, seconds = self._right.result()
         if passes(0)(right) is not None:
             return right, 0.0  # nobody will ask
         wall_s = max(WALL_S, SLOWER * seconds)
-        (record,), seconds = self._bench.run([self._job(mutant.source, wall_s)])
-        return record, seconds
+        return self._bench.run(self._job(mutant.source, wall_s))
 
     def _fate(self, mutant: Mutant, run: "Future[tuple[Record, float]]") -> Fate:
         record, seconds = run.result()

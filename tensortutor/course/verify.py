@@ -1,6 +1,6 @@
 """The author's gate: runs everything that lessons claim, and says what does not hold."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -80,13 +80,14 @@ def verify(
     bench = Bench(runner)
     with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
         try:
-            under_way = [pool.submit(bench.run, trial.jobs) for trial in plan]
+            under_way = [
+                None if trial.job is None else pool.submit(bench.run, trial.job) for trial in plan
+            ]
             for trial, work in zip(plan, under_way, strict=True):
                 if trial.lesson.id not in begun:
                     begun.add(trial.lesson.id)
                     yield from _left(course, trial.lesson)
-                records, seconds = work.result()
-                yield from _findings(course, trial, records, seconds)
+                yield from _findings(course, trial, None if work is None else work.result())
         finally:
             bench.close()
             pool.shutdown(cancel_futures=True)
@@ -102,7 +103,7 @@ def count(lessons: Iterable[Lesson], *, seeds: int = 20, device: str = "cpu") ->
 def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) -> Iterator[Trial]:
     for lesson in lessons:
         if lesson.device == "cuda" and not device.startswith("cuda"):
-            yield Trial(lesson, (), (Claim(1, "the lesson", _unproved),))
+            yield Trial(lesson, None, (Claim(1, "the lesson", _unproved),))
         else:
             yield from trials(lesson, seeds, limits)
 
@@ -119,25 +120,20 @@ def _unproved(_: Record) -> Fault | None:
     return None
 
 
-def _findings(
-    course: Course, trial: Trial, records: Sequence[Record], seconds: float
-) -> Iterator[Finding]:
+def _findings(course: Course, trial: Trial, done: tuple[Record, float] | None) -> Iterator[Finding]:
+    """done: the trial's run and its seconds."""
     lesson = trial.lesson
     for claim in trial.claims:
         file = lesson.judge.path if claim.judge else lesson.path
         path = file.relative_to(course.root).as_posix()
-        if not records:
+        if done is None:
             yield Skipped(lesson.id, path, 1, claim.what, 0.0, "it needs a CUDA device")
             continue
-        fault = _first_fault(claim, records)
+        record, seconds = done
+        fault = claim.fault(record)
         if fault is None:
             yield Proved(lesson.id, path, claim.line, claim.what, seconds)
         else:
             line = fault.line or claim.line
             yield Broken(lesson.id, path, line, claim.what, seconds, fault.message)
-        seconds = 0.0
-
-
-def _first_fault(claim: Claim, records: Sequence[Record]) -> Fault | None:
-    faults = (claim.fault(record) for record in records)
-    return next((fault for fault in faults if fault is not None), None)
+        done = record, 0.0

@@ -22,6 +22,9 @@ class Judge:
     names that must all report for the judging to count; () for whatever reports. variant: the
     name of a mutant or an accepted alternative of the check file that replaces the program's
     function of the same name (the author's gate uses it), or "".
+
+    every: of wrong answers: a check fails only if it fails with every seed. until: the judging
+    ends as soon as one of these checks has failed; those behind it do not report.
     """
 
     source: str
@@ -29,6 +32,8 @@ class Judge:
     seeds: tuple[int, ...] = (0,)
     checks: tuple[str, ...] = ()
     variant: str = ""
+    every: bool = False
+    until: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

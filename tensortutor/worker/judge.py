@@ -60,6 +60,8 @@ class Judging:
             if not busy:
                 verdict = self._try(check, answer, path)
             self._channel.send_json(self._signer.signed(verdict))
+            if not verdict.passed and check.name in self._judge.until:
+                break
 
     def _substitute(self, namespace: dict[str, Any]) -> None:
         for substitute in self._declared.substitutes:
@@ -79,8 +81,8 @@ class Judging:
                 verdict = judge_once(check, answer, seed, self._device, path)
             put_back()
             verdict = watch.overrule(verdict)
-            if not verdict.passed:
-                break
+            if verdict.passed == self._judge.every:
+                break  # no other seed can change it
         milliseconds = (time.perf_counter() - begun) * 1000
         return Verdict(**{**vars(verdict), "ms": milliseconds})
 

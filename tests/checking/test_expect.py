@@ -133,6 +133,15 @@ def test_an_author_may_have_hints_for_shape_and_dtype_too():
     assert unmet(expect_dtype, ONES, torch.int64, hint="Make it long.").hint == "Make it long."
 
 
+def test_a_hint_about_nan_is_for_nan_and_infinity_alone():
+    both = {"hint": HINT, "nan_hint": "0/0 is NaN."}
+    for bad in (math.nan, math.inf):
+        got = torch.tensor([2.0, bad])
+        assert unmet(expect_close, got, torch.ones(2), **both).hint == both["nan_hint"]
+        assert unmet(expect_close, got, torch.ones(2), hint=HINT).hint == HINT
+    assert unmet(expect_close, torch.zeros(2), torch.ones(2), **both).hint == HINT
+
+
 @pytest.mark.parametrize("expectation", [expect_shape, expect_dtype, expect_view, expect_copy])
 def test_hints_about_a_tensor_say_nothing_of_what_is_none(expectation):
     second = {expect_shape: (2,), expect_dtype: torch.int64}.get(expectation, ONES)

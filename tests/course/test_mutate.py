@@ -304,6 +304,7 @@ def test_mutants_get_a_short_time_and_three_seeds_in_one_run():
     assert first.limits.wall_s == 180.0
     assert {job.limits.wall_s for job in rest} == {10.0}
     assert {job.judge.seeds for job in rest} == {(0, 1, 2)}
+    assert {job.judge.until for job in rest} == {course.lessons[0].judge.checks}
     assert {job.scratch for job in rest} == {""}
 
 

@@ -8,7 +8,7 @@ import pytest
 from tensortutor.course.catalog import load_course
 from tensortutor.course.verify import Broken, Proved, Skipped, count, verify
 from tensortutor.protocol.events import Output
-from tensortutor.protocol.jobs import Limits
+from tensortutor.protocol.jobs import Judge, Limits
 from tests.course.fake_runner import DONE, FakeRunner, judged, printed, raised
 from tests.course.tiny import CHECKS, LESSON, TINY
 
@@ -65,20 +65,22 @@ def test_the_claims_can_be_counted_before(course, means):
     assert count([means]) == len(findings(course, [means], as_written)) == 16
 
 
-def test_right_answers_get_all_seeds_and_wrong_ones_one_at_a_time(course, means):
+def test_right_answers_must_pass_all_seeds_and_wrong_ones_none(course, means):
     runner = FakeRunner(as_written)
     list(verify(course, [means], runner, seeds=7))
     seeds = {}
     for run in runner.runs:
         if run.job.judge is not None and "_shortcut" not in run.job.source:
             key = "starter" if "x - x.mean()" in run.job.source else run.job.judge.variant
-            seeds.setdefault(key, []).append(run.job.judge.seeds)
+            assert key not in seeds
+            seeds[key] = (run.job.judge.seeds, run.job.judge.every, run.job.judge.until)
+    right, wrong = (tuple(range(7)), False, ()), ((0, 1, 2), True)
     assert seeds == {
-        "starter": [(0,), (1,), (2,)],
-        "": [tuple(range(7))],
-        "averages the columns": [(0,), (1,), (2,)],
-        "subtracts in place": [(0,), (1,), (2,)],
-        "adds a dimension by hand": [tuple(range(7))],
+        "starter": (*wrong, (CENTRED, COMPUTED, UNTOUCHED)),
+        "": right,
+        "averages the columns": (*wrong, (CENTRED,)),
+        "subtracts in place": (*wrong, (UNTOUCHED,)),
+        "adds a dimension by hand": right,
     }
 
 
@@ -87,7 +89,7 @@ def test_jobs_carry_the_lessons_limits_and_checks(course, means):
     runner = FakeRunner(as_written)
     list(verify(course, [raised_limit], runner, seeds=4, limits=Limits(wall_s=5.0)))
     jobs = [run.job for run in runner.runs]
-    assert {job.limits.wall_s for job in jobs} == {90.0, 4 * 90.0}
+    assert {job.limits.wall_s for job in jobs} == {90.0, 3 * 90.0, 4 * 90.0}
     assert {job.limits.memory_bytes for job in jobs} == {16 << 30}
     judges = [job.judge for job in jobs if job.judge is not None]
     assert {judge.checks for judge in judges} == {(CENTRED, COMPUTED, UNTOUCHED)}
@@ -111,7 +113,7 @@ def test_findings_keep_their_order_when_runs_overtake_each_other(course, means):
 def test_a_wrong_answer_that_passes_with_one_seed_is_found(course, means):
     def say(job):
         if job.judge is not None and job.judge.variant == "averages the columns":
-            return judged(job) if job.judge.seeds == (1,) else judged(job, CENTRED)
+            return judged(dataclasses.replace(job, judge=Judge("", "", (1,), job.judge.checks)))
         return as_written(job)
 
     (broken,) = [f for f in findings(course, [means], say) if isinstance(f, Broken)]

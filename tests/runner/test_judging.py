@@ -55,6 +55,40 @@ def test_a_right_answer_passes(runner):
     assert all(v.passed for v in verdicts.values())
 
 
+LOW = """
+from tensortutor.checking import check, expect_true
+
+@check("the first number is low")
+def low(answer, rng, device):
+    expect_true(answer.low(rng.random()), "it is high")
+
+@check("always")
+def always(answer, rng, device):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("seeds", "every", "low"),
+    [
+        ((2, 4), False, (True, 4)),
+        ((2, 4, 1), False, (False, 1)),
+        ((1, 4), True, (True, 4)),
+        ((1, 3), True, (False, 3)),
+    ],
+)
+def test_a_check_fails_with_any_seed_or_only_with_every_seed(runner, seeds, every, low):
+    # The first numbers of these even seeds are low, those of the odd ones high.
+    both = ("the first number is low", "always")
+    for until in ((), both[:1], both[1:]):
+        judge = Judge(LOW, "checks/low.py", seeds, both, every=every, until=until)
+        events = list(runner.start(Job("def low(x):\n    return x < 0.5\n", judge=judge)))
+        verdicts = {e.check: (e.passed, e.seed) for e in events if isinstance(e, Verdict)}
+        assert verdicts[both[0]] == low
+        ends_early = not low[0] and both[0] in until
+        assert (both[1] in verdicts) is not ends_early
+
+
 def test_a_wrong_answer_is_told_what_where_and_why(runner):
     _, verdicts, judged = judge(runner, "def double(x):\n    return 3 * x\n", seeds=(811,))
     verdict = verdicts["doubles a vector"]
