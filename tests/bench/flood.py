@@ -23,6 +23,7 @@ from tensortutor.learner.progress import Progress
 from tensortutor.learner.workspace import Workspace
 from tensortutor.runner import Runner, Settings
 from tensortutor.ui.app import TutorApp
+from tensortutor.ui.garbage import only_when_told
 from tensortutor.ui.screens.lesson import LessonScreen
 from tests.ui.courses import accumulation, course
 
@@ -140,6 +141,7 @@ def main(rounds: int) -> None:
         )  # fmt: skip
         print(f"{number:>13}" + "".join(f"{figure:>13}" for figure in figures))
 
+    only_when_told()  # as the app's own start does
     asyncio.run(measure(rounds, line))
     print(f"wanted: stall < {WANTED_STALL_MS:g} ms, memory < {WANTED_MIB:g} MiB")
 
