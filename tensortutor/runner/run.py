@@ -338,16 +338,18 @@ def joined(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     texts: list[str] = []
     last: dict[str, Any] = {}
     for message in messages:
-        text = message.get("text")
-        is_output = message.get("event") == "output" and type(text) is str and len(message) == 3
-        if texts and not (is_output and message["stream"] == last["stream"]):
-            yield {**last, "text": "".join(texts)}
-            texts.clear()
-        if is_output and "stream" in message:
+        text = message.get("text") if message.get("event") == "output" else None
+        if isinstance(text, str) and "stream" in message and len(message) == 3:
+            if texts and message["stream"] != last["stream"]:
+                yield {**last, "text": "".join(texts)}
+                texts.clear()
             last = message
             texts.append(text)
-        else:
-            yield message
+            continue
+        if texts:
+            yield {**last, "text": "".join(texts)}
+            texts.clear()
+        yield message
     if texts:
         yield {**last, "text": "".join(texts)}
 
