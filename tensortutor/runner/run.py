@@ -9,7 +9,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tensortutor.protocol.drawings import Picture, Plot
@@ -232,7 +232,8 @@ class Run:
                 for message in messages:
                     yield from self._from_keeper(message)
             else:
-                yield from joined(e for m in messages for e in self._from_program(m))
+                for message in joined(messages):
+                    yield from self._from_program(message)
         except ProtocolError as error:
             watch.forget(source)
             yield Notice(f"The program broke its line to tensortutor: {error}.")
@@ -328,28 +329,29 @@ class Run:
         )
 
 
-def joined(events: Iterator[Event]) -> Iterator[Event]:
-    """The same events, with neighbouring output of one stream as one event.
+def joined(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same messages, with neighbouring output of one stream as one message.
 
-    A program that prints line by line sends an event a line; every face is glad of fewer.
+    A program that prints line by line sends a message a line; a million of them are worth not
+    being looked at one by one.
     """
     texts: list[str] = []
-    stream = ""
-    for event in events:
-        if isinstance(event, Output) and (event.stream == stream or not texts):
-            stream = event.stream
-            texts.append(event.text)
+    last: dict[str, Any] = {}
+    for message in messages:
+        text = message.get("text") if message.get("event") == "output" else None
+        if isinstance(text, str) and "stream" in message and len(message) == 3:
+            if texts and message["stream"] != last["stream"]:
+                yield {**last, "text": "".join(texts)}
+                texts.clear()
+            last = message
+            texts.append(text)
             continue
         if texts:
-            yield Output(stream, "".join(texts))
+            yield {**last, "text": "".join(texts)}
             texts.clear()
-        if isinstance(event, Output):
-            stream = event.stream
-            texts.append(event.text)
-        else:
-            yield event
+        yield message
     if texts:
-        yield Output(stream, "".join(texts))
+        yield {**last, "text": "".join(texts)}
 
 
 def send(sock: socket.socket, message: Any) -> None:

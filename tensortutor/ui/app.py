@@ -22,7 +22,7 @@ from tensortutor.learner.unlock import missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.protocol.jobs import Limits
-from tensortutor.ui import describe, glyphs, keys, theme
+from tensortutor.ui import describe, garbage, glyphs, keys, theme
 from tensortutor.ui.late import LateRunner
 from tensortutor.ui.ports import Runner
 from tensortutor.ui.screens.base import TutorScreen
@@ -159,6 +159,7 @@ class TutorApp(App[int]):
             return
         if isinstance(self.screen, LessonScreen):
             self.switch_screen(LessonScreen(lesson))
+            garbage.collect_soon(self)
         else:
             self.push_screen(LessonScreen(lesson))
 
@@ -166,6 +167,7 @@ class TutorApp(App[int]):
         """Back to the list of lessons."""
         if len(self.screen_stack) > 1:
             self.pop_screen()
+            garbage.collect_soon(self)
 
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop."""
@@ -292,6 +294,7 @@ def run_app(options: AppOptions) -> int:
         course, progress, workspace, runner, lesson=lesson, limits=settings.limits,
         notices=(*paths.notices, *settings.notices), consent=paths.consent,
     )  # fmt: skip
+    garbage.only_when_told()
     try:
         result = app.run()
     finally:

@@ -9,8 +9,10 @@ from tensortutor.protocol.jobs import Job
 from tensortutor.ui.ports import Run, Runner
 
 MOST_EVENTS = 500
-MOST_TEXT = 1_000_000
-"""So much may wait for the screen; then the thread waits, and memory stays bounded."""
+MOST_TEXT = 200_000
+"""So much may wait for the screen; then the thread waits. Memory stays bounded, and to show what
+has waited takes no longer than a frame.
+"""
 
 
 class Feed:

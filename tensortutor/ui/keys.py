@@ -51,6 +51,9 @@ LESSON = [
     _key("lesson.solution", "s", "solution", "Solution"),
     _key("lesson.reset", "R", "reset", "Start the code afresh"),
     _key("lesson.save", "ctrl+s", "save", "Save now"),
+    _key("lesson.format", "ctrl+j", "format", "Lay the code out, with ruff"),
+    _key("lesson.own_editor", "f6,e", "own_editor", "Your own editor"),
+    _key("lesson.watch", "w", "watch", "Check when saved elsewhere, or not"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
     _key("lesson.leave", "escape", "leave", "Leave the field"),
@@ -63,6 +66,7 @@ EDITOR = [
     _key("editor.indent", "tab", "indent", "Indent"),
     _key("editor.dedent", "shift+tab", "dedent", "Dedent"),
     _key("editor.comment", "ctrl+underscore,ctrl+slash", "comment", "Comment in or out"),
+    _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
     _key("editor.leave", "escape", "leave", "Leave the editor", first=True),
 ]
 
@@ -89,7 +93,6 @@ STANDARD_EDITOR = (
     ("ctrl+v", "Paste"),
     ("ctrl+k", "Delete to the end of the line"),
     ("ctrl+u", "Delete to the start of the line"),
-    ("f6", "Select the line"),
     ("f7", "Select all"),
 )
 """What Textual's text area brings along; shown by the help screen."""

@@ -73,7 +73,7 @@ class Writer:
     def feed(self, text: str) -> list[str]:
         """The lines that this text ends, ready to be shown."""
         if not LIVELY.search(text) and not self._held:
-            return self._plain(text)
+            return self._calm(text)
         text = self._held + text
         self._held = ""
         text = SEQUENCE.sub("", text)
@@ -87,6 +87,21 @@ class Writer:
         self._put(self._held)
         self._held = ""
         return [self._newline()] if self._line else []
+
+    def _calm(self, text: str) -> list[str]:
+        """Text in which nothing acts on a terminal: whole lines are taken as they are."""
+        first, *ended = text.split("\n")
+        self._put(first)
+        if not ended:
+            return []
+        rest = ended.pop()
+        lines = [self._newline()]
+        if max(map(len, ended), default=0) <= LONGEST:
+            lines += ended
+        else:
+            lines += self._plain("\n".join((*ended, "")))
+        self._put(rest)
+        return lines
 
     def _plain(self, text: str) -> list[str]:
         *ended, rest = text.split("\n")

@@ -7,6 +7,7 @@ everything is also held in memory until the screen closes.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tensortutor.course.material import Step
@@ -15,6 +16,7 @@ from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.unlock import missing, next_lesson, opened_by, state
+from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
 
@@ -54,6 +56,7 @@ class LessonSession:
         self._pending: dict[int, str] = {}
         self._known: dict[int, str] = {}
         self._unreadable: set[int] = set()
+        self._watches: dict[int, FileWatch] = {}
         self._failing = False
         id = lesson.id
         nothing: frozenset[Any] = frozenset()
@@ -203,6 +206,26 @@ class LessonSession:
         self._known[self.index] = text
         return Code(name, text, True)
 
+    @property
+    def path(self) -> Path:
+        """Where this step's code lies, or would lie."""
+        return self._workspace.path(self.lesson, self.index)
+
+    def make_file(self) -> Path | None:
+        """This step's file, with all that was typed in it, for another program to edit.
+
+        None if something could not be saved. Raises StorageError if there can be no file.
+        """
+        return self._workspace.start(self.lesson, self.index) if self.flush() else None
+
+    def saved_elsewhere(self) -> bool:
+        """Whether another program has saved this step's file since the last time it was so."""
+        return self.step.pane is not None and self._watch(self.index).poll()
+
+    def _watch(self, index: int) -> FileWatch:
+        path = self._workspace.path(self.lesson, index)
+        return self._watches.setdefault(index, FileWatch(path))
+
     def edit(self, text: str) -> bool:
         """The learner changed this step's code. Returns whether it is to be saved."""
         if self.index in self._unreadable:
@@ -238,7 +261,9 @@ class LessonSession:
                 f"{file_name(self.lesson, index)} was changed by another program as well. "
                 f"Its version is kept in {folder}."
             )
+        watch = self._watch(index)
         self._workspace.save(self.lesson, index, text)
+        watch.accept()
         self._known[index] = text
 
     def changed_elsewhere(self) -> Code | None:

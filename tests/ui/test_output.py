@@ -62,6 +62,15 @@ def test_a_line_without_end_is_cut_and_counted():
     assert line == "y" * LONGEST + f" … {100_000 - LONGEST:,} more characters"
 
 
+def test_long_and_short_lines_are_taken_alike_in_one_piece_and_in_many():
+    text = "a\n\n" + "y" * (LONGEST + 7) + "\nb\n" + "z" * (LONGEST + 1)
+    cut = [f"{c * LONGEST} … {beyond} more characters" for c, beyond in (("y", 7), ("z", 1))]
+    assert feed_all(text) == ["a", "", cut[0], "b", cut[1]]
+    writer = Writer()
+    lines = [line for piece in text.splitlines(keepends=True) for line in writer.feed(piece)]
+    assert lines + writer.end() == feed_all(text)
+
+
 @pytest.mark.parametrize("code", [*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0xDC80])
 def test_no_control_character_survives(code):
     kept = set(visible(f"a{chr(code)}b")) | {c for line in feed_all(f"a{chr(code)}b") for c in line}
@@ -129,6 +138,20 @@ async def test_a_flood_of_output_is_bounded_and_counted(setting, until):
         transcript.scroll_home(animate=False)
         await pilot.pause()
         assert f"{transcript.left_out:,} earlier lines" in transcript.render_line(0).text
+
+
+async def test_one_piece_of_more_lines_than_are_kept_is_counted_too(setting, until):
+    setting.runner.script = plays(
+        Output("stdout", "first\n"), Output("stdout", "".join(f"{i}\n" for i in range(15_000)))
+    )
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("r")
+        await until(pilot, lambda: "done" in ended(screen))
+        transcript = screen.query_one("#transcript")
+        assert len(transcript.lines) + transcript.left_out == 15_001
+        assert transcript.lines[0] == ("out", str(15_000 - MAX_LINES))
 
 
 async def test_long_lines_wrap_and_wrap_anew(setting, until):

@@ -2,20 +2,19 @@
 
 from typing import ClassVar
 
-from textual import events, on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.timer import Timer
-from textual.widgets import Markdown, TextArea
+from textual.widgets import Markdown
 
 from tensortutor.course.jobs import check_job, program_job
 from tensortutor.course.model import Lesson
 from tensortutor.protocol.events import Event, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
-from tensortutor.ui.screens.dialogs import Confirm, Page
-from tensortutor.ui.screens.places import PlacesScreen
+from tensortutor.ui.screens.codefile import CodeScreen
+from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
@@ -28,10 +27,8 @@ from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 
-SAVE_AFTER_S = 0.3
 
-
-class LessonScreen(PlacesScreen):
+class LessonScreen(CodeScreen):
     """Shows a lesson step by step, runs its code and puts the checks to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
@@ -40,7 +37,6 @@ class LessonScreen(PlacesScreen):
     def __init__(self, lesson: Lesson) -> None:
         super().__init__()
         self.lesson = lesson
-        self._saving: Timer | None = None
         self._session: LessonSession | None = None
 
     @property
@@ -72,6 +68,7 @@ class LessonScreen(PlacesScreen):
         self._checks().prepare(self.lesson)
         self.session.arrive()
         await self._show_step()
+        self.follow_file()
         if problem := describe.mismatch(self.lesson, self.tutor.runner.status):
             self.tutor.tell(problem)
 
@@ -90,7 +87,7 @@ class LessonScreen(PlacesScreen):
         self.count = f"{session.index + 1} of {len(self.lesson.steps)}"
         self.set_class(not self.has_code, "-no-code")
         await self.reader.show(session)
-        self._load_code()
+        self.load_code()
         self._describe()
         self.turn_to("reader")
 
@@ -103,15 +100,6 @@ class LessonScreen(PlacesScreen):
             if self.session.judged
             else (f"{run} runs the code.")
         )
-
-    def _load_code(self) -> None:
-        if self.session.step.pane is None:
-            return
-        code = self.session.code()
-        self.editor.border_title = code.name
-        self.editor.read_only = not code.editable
-        self.editor.mark({})
-        self.editor.load_text(code.text)
 
     def _describe(self) -> None:
         """Bring the lines at the top and the bottom up to date."""
@@ -159,50 +147,6 @@ class LessonScreen(PlacesScreen):
             self.session.go(self.session.index - 1)
             await self._show_step()
 
-    # Code
-
-    @on(TextArea.Changed)
-    def _edited(self) -> None:
-        if not self.session.edit(self.editor.text):
-            return
-        self.session.tick()
-        self.editor.mark({})
-        if self._saving is not None:
-            self._saving.stop()
-        self._saving = self.set_timer(SAVE_AFTER_S, self.session.flush)
-
-    def action_save(self) -> None:
-        """Save now, and say so."""
-        if self.session.flush() and self.session.step.pane is not None:
-            self.tutor.tell("Saved. It is saved as you type, too.")
-
-    @on(events.AppFocus)
-    @on(events.ScreenResume)
-    def _look_again(self) -> None:
-        """The file may have been edited elsewhere in the meantime."""
-        if self._session is None or not self.is_mounted:
-            return
-        code = self.session.changed_elsewhere()
-        if code is not None:
-            self.editor.load_text(code.text)
-
-    @work
-    async def action_reset(self) -> None:
-        """Start the step's code afresh, after a question."""
-        if self.session.step.pane is None:
-            return
-        question = Confirm(
-            "Start afresh",
-            "The code of this step goes back to what it began with. What is there now is kept "
-            "in a backup folder.",
-            "Start afresh",
-        )
-        if await self.app.push_screen_wait(question):
-            folder = self.session.reset()
-            self._load_code()
-            if folder:
-                self.tutor.tell(f"Your code is kept in {folder}")
-
     def action_tab(self, steps: int) -> None:
         """Another tab of the results."""
         self.results.turn(steps)
@@ -218,7 +162,7 @@ class LessonScreen(PlacesScreen):
             self.turn_to("reader")
             self._ask(self.session.next_question() or 0)
         else:
-            name = self.editor.border_title or "program.py"
+            name = self.editor.file_name
             self._start(
                 program_job(self.lesson, self.editor.text, name, self.tutor.limits), checking=False
             )
@@ -229,7 +173,7 @@ class LessonScreen(PlacesScreen):
             number, title = self.session.task_number, self.lesson.task.title
             self.tutor.tell(f"The checks judge step {number}, {title}.")
             return
-        name = self.editor.border_title or "program.py"
+        name = self.editor.file_name
         self._start(
             check_job(self.lesson, self.editor.text, name, limits=self.tutor.limits), checking=True
         )

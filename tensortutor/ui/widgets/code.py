@@ -3,6 +3,7 @@
 Textual's own repaints every visible line at every key, and parses the whole text for its colours.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -25,8 +26,8 @@ from tensortutor.ui import brackets, glyphs, lexer
 
 COLOURS = ("keyword", "string", "number", "call", "definition", "decorator", "comment", "plain")
 """What the lexer calls the parts of a program; the style sheet says how they look."""
-MARKS = ("failed", "problem", "called")
-"""Kinds of lines that stand out, the most important first."""
+MARKS = ("failed", "called")
+"""Kinds of lines that stand out."""
 LAYERS = ("found", "problem")
 """Kinds of stretches that stand out within lines, the upper ones last."""
 OWN = {
@@ -47,6 +48,8 @@ class CodeDocument(Document):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        # As Python does it: Textual would also break lines at characters that a string may hold.
+        self._lines = re.split("\r\n|\r|\n", text)
         self._states = [""]
 
     def replace_range(self, start: Location, end: Location, text: str) -> EditResult:
@@ -87,6 +90,7 @@ class CodeArea(TextArea):
         self._marks: dict[int, str] = {}
         self._layers: dict[str, dict[int, tuple[tuple[int, int], ...]]] = {}
         self._pair: tuple[Location, ...] = ()
+        self._pointed: int | None = None
         super().__init__(
             id=id, soft_wrap=False, tab_behavior="indent", show_line_numbers=True, compact=True,
             max_checkpoints=200,
@@ -107,6 +111,14 @@ class CodeArea(TextArea):
             before, self._marks = self._marks, {line - 1: kind for line, kind in lines.items()}
             self._draw_again(before.keys() | self._marks.keys())
 
+    def point_at(self, row: int | None) -> None:
+        """Put the sign of a problem before a line, unless a mark stands there."""
+        before, self._pointed = self._pointed, row
+        self._draw_again({before, row})
+
+    def _mark_of(self, row: int) -> str | None:
+        return self._marks.get(row, "problem" if row == self._pointed else None)
+
     def paint(self, layer: str, spans: Spans) -> None:
         """Make stretches stand out, in place of all earlier ones of this layer."""
         before = self._layers.get(layer, {})
@@ -122,10 +134,10 @@ class CodeArea(TextArea):
 
     # What is drawn again
 
-    def _draw_again(self, rows: Iterable[int]) -> None:
+    def _draw_again(self, rows: Iterable[int | None]) -> None:
         top, bottom = self._visible_line_indices
         for row in rows:
-            if top <= row <= bottom:
+            if row is not None and top <= row <= bottom:
                 self.refresh_line(row)
 
     def _draw_from(self, row: int) -> None:
@@ -221,7 +233,7 @@ class CodeArea(TextArea):
         key = (
             row, self.document[row], self.document.state(row), self.size.width,
             self.scroll_offset.x, self.gutter_width, row == self.cursor_location[0],
-            self._marks.get(row), *self._stretches(row),
+            self._mark_of(row), *self._stretches(row),
         )  # fmt: skip
         strip = self._line_cache.get(key)
         if strip is None:
@@ -251,7 +263,7 @@ class CodeArea(TextArea):
         row = self.scroll_offset.y + y
         text = f"{self.document[row]} "  # the cursor may stand behind the last character
         is_current = row == self.cursor_location[0]
-        mark = self._marks.get(row)
+        mark = self._mark_of(row)
         ground = self.rich_style
         if is_current:
             ground += self._look("cursor-line")

@@ -1,25 +1,48 @@
-"""The code editor: a text area that knows Python's indentation and shows the lines that failed."""
+"""The code editor: a text area that knows how Python is typed, one program after the other."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import BindingType
-from textual.document._document import Selection
+from textual.document._document import Location, Selection
+from textual.document._history import EditHistory
 from textual.events import Key
-from textual.geometry import Region
+from textual.geometry import Offset, Region
 from textual.message import Message
 
-from tensortutor.ui import indent, keys
-from tensortutor.ui.widgets.code import CodeArea
+from tensortutor.ui import indent, keys, pairs, rewrite
+from tensortutor.ui.widgets.checked import CheckedCode
+from tensortutor.ui.widgets.code import CodeDocument
 
 
-class Editor(CodeArea):
-    """Edits one pane of a lesson."""
+@dataclass(frozen=True)
+class Draft:
+    """A program that is not shown just now, with all that can be undone in it."""
+
+    document: CodeDocument
+    history: EditHistory
+    selection: Selection
+    scroll: Offset
+
+
+class Editor(CheckedCode):
+    """Edits the panes of a lesson.
+
+    closes_brackets: what is opened by a key is closed with it.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.EDITOR]
+    closes_brackets = True
 
     class Left(Message):
         """The learner wants out of the editor."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        self._drafts: dict[Hashable, Draft] = {}
+        self._shown: Hashable = None
+        super().__init__(id=id)
 
     def mark(self, lines: Mapping[int, str]) -> None:
         """Mark lines (from 1): "failed" where the error was raised, "called" on the way there.
@@ -35,6 +58,43 @@ class Editor(CodeArea):
         else:
             self.move_cursor((failed[0], 0), center=True)
 
+    # Programs
+
+    def show(self, key: Hashable, text: str) -> None:
+        """Show a program. key: under which it comes back later with its undo history."""
+        self._drafts[self._shown] = Draft(
+            self.document, self.history, self.selection, self.scroll_offset
+        )
+        self._shown = key
+        draft = self._drafts.get(key)
+        if draft is None or draft.document.newline != CodeDocument(text).newline:
+            self.history = EditHistory(
+                self.history.max_checkpoints, self.history.checkpoint_timer,
+                self.history.checkpoint_max_characters,
+            )  # fmt: skip
+            self.load_text(text)
+            return
+        self.history = draft.history
+        self.adopt(draft.document)
+        self.selection = draft.selection
+        self.scroll_to(*draft.scroll, animate=False)
+        self.renew(text)
+
+    def renew(self, text: str) -> None:
+        """Put another version of the same program in place, as one step that can be undone."""
+        old = self.text
+        if text == old:
+            return
+        if CodeDocument(text).newline != self.document.newline:
+            self.load_text(text)
+            return
+        change = rewrite.between(old, text)
+        cursor = rewrite.follow(old, text, self.cursor_location)
+        self.history.checkpoint()
+        self.replace(change.text, change.start, change.end, maintain_selection_offset=False)
+        self.history.checkpoint()
+        self.move_cursor(cursor)
+
     # Keys
 
     async def _on_key(self, event: Key) -> None:
@@ -46,12 +106,42 @@ class Editor(CodeArea):
             "shift+tab": self.action_dedent,
             "backspace": self.action_delete_left,
         }.get(event.key)
-        if act is None:
+        if act is None and event.character is not None and event.is_printable:
+            act = partial(self.type_character, event.character)
+        if act is None or self.read_only:
             await super()._on_key(event)
             return
         event.stop()
         event.prevent_default()
         act()
+
+    def type_character(self, character: str) -> None:
+        """Type a character; what it opens is closed, what it closes is stepped over."""
+        start, end = sorted(self.selection)
+        if not self.closes_brackets:
+            self.replace(character, start, end, maintain_selection_offset=False)
+        elif start != end and character in pairs.PAIRS:
+            self._surround(character, start, end)
+        else:
+            row, column = start
+            line, state = self.document[row], self.document.state(row)
+            if start == end and pairs.is_typed_over(character, line, state, column):
+                self.move_cursor((row, column + 1))
+                return
+            rest = line[:column] + line[end[1] :] if end[0] == row else line
+            closer = pairs.closing(character, rest, state, column)
+            self.replace(character + closer, start, end, maintain_selection_offset=False)
+            if closer:
+                self.move_cursor((row, column + 1))
+
+    def _surround(self, opener: str, start: Location, end: Location) -> None:
+        """Put a pair around the selected text, which stays selected."""
+        inner = self.selected_text
+        self.replace(
+            opener + inner + pairs.PAIRS[opener], start, end, maintain_selection_offset=False
+        )
+        last = (end[0], end[1] + (start[0] == end[0]))
+        self.selection = Selection((start[0], start[1] + 1), last)
 
     def action_newline(self) -> None:
         """Break the line and indent the new one as Python wants it."""
@@ -60,6 +150,13 @@ class Editor(CodeArea):
         start, end = sorted(self.selection)
         before = self.document[start[0]][: start[1]]
         space = indent.after(before) if before.strip() else before
+        line = self.document[start[0]]
+        spread = self.closes_brackets and start == end
+        if spread and pairs.is_spread(line, self.document.state(start[0]), start[1]):
+            tail = "\n" + indent.leading(before)
+            self.replace(f"\n{space}{tail}", start, end, maintain_selection_offset=False)
+            self.move_cursor((start[0] + 1, len(space)))
+            return
         result = self.replace("\n" + space, start, end, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
@@ -88,7 +185,12 @@ class Editor(CodeArea):
     def action_delete_left(self) -> None:
         """Delete a character; within the indentation, back to the last stop."""
         row, column = self.cursor_location
-        before = self.document[row][:column]
+        line = self.document[row]
+        before = line[:column]
+        empty = self.closes_brackets and pairs.is_empty(line, self.document.state(row), column)
+        if empty and self.selection.is_empty and not self.read_only:
+            self.delete((row, column - 1), (row, column + 1), maintain_selection_offset=False)
+            return
         if self.read_only or not self.selection.is_empty or before.strip(" ") or not column:
             super().action_delete_left()
             return

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from tensortutor.protocol.events import Event, Finished, Notice, Output, Raised
 from tensortutor.ui.plain import Writer, visible
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
-from tensortutor.ui.widgets.transcript import Line, Transcript
+from tensortutor.ui.widgets.transcript import MAX_LINES, Line, Transcript
 
 STREAMS = {"stdout": "out", "stderr": "err"}
 
@@ -23,6 +23,7 @@ class OutputPane(ResultPane):
         super().__init__(id="pane-output")
         self._writers = {stream: Writer() for stream in STREAMS}
         self._new: list[Line] = []
+        self._skipped = 0
         self._is_plain_run = True
 
     def compose(self) -> ComposeResult:
@@ -46,7 +47,7 @@ class OutputPane(ResultPane):
 
     def take(self, events: Sequence[Event]) -> None:
         """Write a batch at once."""
-        self._new = []
+        self._new, self._skipped = [], 0
         for event in events:
             self._write(event)
         unfinished = [
@@ -54,7 +55,7 @@ class OutputPane(ResultPane):
             for stream, writer in self._writers.items()
             if writer.open
         ]
-        self.transcript.add(self._new, unfinished)
+        self.transcript.add(self._new, unfinished, skipped=self._skipped)
 
     def concerns(self, event: Event) -> bool:
         """Text is shown here."""
@@ -73,7 +74,11 @@ class OutputPane(ResultPane):
     @_write.register
     def _(self, event: Output) -> None:
         stream = event.stream if event.stream in STREAMS else "stdout"
-        self._new += [(STREAMS[stream], line) for line in self._writers[stream].feed(event.text)]
+        lines = self._writers[stream].feed(event.text)
+        if len(lines) > MAX_LINES:
+            self._skipped += len(self._new) + len(lines) - MAX_LINES
+            self._new, lines = [], lines[-MAX_LINES:]
+        self._new += [(STREAMS[stream], line) for line in lines]
 
     @_write.register
     def _(self, event: Notice) -> None:

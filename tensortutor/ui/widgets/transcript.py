@@ -50,28 +50,48 @@ class Transcript(ScrollView, can_focus=True):
         self._following = True
         self._lay_out()
 
-    def add(self, lines: Iterable[Line], unfinished: Iterable[Line] = ()) -> None:
-        """Add ended lines. `unfinished` replaces the lines at the bottom that had not ended."""
+    def add(
+        self, lines: Iterable[Line], unfinished: Iterable[Line] = (), *, skipped: int = 0
+    ) -> None:
+        """Add ended lines. `unfinished` replaces the lines at the bottom that had not ended.
+
+        skipped: so many lines came before these and are counted only.
+        """
         new = list(lines)
-        if len(new) > MAX_LINES:
-            self.left_out += len(new) - MAX_LINES
-            new = new[-MAX_LINES:]
+        if skipped:
+            self.left_out += skipped + len(self._lines)
+            self._lines, self._rows = [], []
         self._lines += new
+        self._rows += self._wrap(new)
         self._open = list(unfinished)
         if len(self._lines) > MAX_LINES + SLACK:
-            surplus = len(self._lines) - MAX_LINES
-            del self._lines[:surplus]
-            self.left_out += surplus
-            self._rewrap()
-        else:
-            self._rows += self._wrap(new)
+            self._drop(len(self._lines) - MAX_LINES)
         self._lay_out()
 
+    def _drop(self, surplus: int) -> None:
+        """Forget the oldest lines, and the rows that they are wrapped to."""
+        rows = surplus
+        if len(self._rows) != len(self._lines):
+            rows = len(self._wrap(self._lines[:surplus]))
+        del self._lines[:surplus]
+        del self._rows[:rows]
+        self.left_out += surplus
+
     def _wrap(self, lines: Iterable[Line]) -> list[Line]:
+        """Rows for lines. A line that fits is its own row: thousands of new objects would make
+        the collector of garbage look through the whole app.
+        """
         width = self._wrapped_at
         if not width:
             return list(lines)
-        return [(kind, row) for kind, text in lines for row in _cut(kind, text, width)]
+        rows: list[Line] = []
+        for line in lines:
+            kind, text = line
+            if len(text) <= width and text.isascii():
+                rows.append(line)
+            else:
+                rows += [(kind, row) for row in _cut(kind, text, width)]
+        return rows
 
     def _rewrap(self) -> None:
         self._wrapped_at = self.scrollable_content_region.width
@@ -142,10 +162,6 @@ class Transcript(ScrollView, can_focus=True):
 
 
 def _cut(kind: str, text: str, width: int) -> list[str]:
-    if not text:
-        return [""]
-    if text.isascii() and len(text) <= width:
-        return [text]
     if kind == "note":
         return textwrap.wrap(text, width) or [""]
     if text.isascii():
