@@ -195,6 +195,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     whole.add_argument("--version", action="version", version=f"tensortutor {__version__}")
+    whole.add_argument("--ascii", action="store_true", help="draw with ASCII signs alone")
     whole.add_argument("--lesson", metavar="LESSON", help="begin the app with this lesson")
     add_options(whole, AppOptions())
     commands = whole.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -237,6 +238,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says. Returns the exit status."""
     try:
         arguments = parser().parse_args(argv)
+        if arguments.ascii:
+            os.environ["TENSORTUTOR_ASCII"] = "1"
         status = perform(arguments)
         if sys.stdout is not None:
             sys.stdout.flush()

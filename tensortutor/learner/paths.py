@@ -64,6 +64,11 @@ class Paths:
         return self.home / "runs_without_sandbox"
 
     @property
+    def remembered(self) -> Path:
+        """How the app was left."""
+        return self.home / "remembered.json"
+
+    @property
     def settings(self) -> Path:
         """The learner's preferences."""
         return self.home / "settings.toml"

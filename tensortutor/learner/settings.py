@@ -1,8 +1,15 @@
-"""The learner's settings file: what a run may use.
+"""The learner's settings file, `settings.toml`: what a run may use, how the app looks and is keyed.
 
 [limits]
 wall_s = 120
 memory_gib = 16
+
+[look]
+theme = "nord"
+ascii = true
+
+[keys]
+"lesson.run" = "f5,ctrl+r"
 """
 
 import sys
@@ -18,42 +25,128 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
+SWITCHES = {"look": ("ascii",), "lens": ("on",), "editor": ("close_brackets",)}
+"""What is true or false, by table."""
+TABLES = ("limits", "look", "keys", "lens", "editor")
+
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """What the file says, and a sentence for each thing in it that was not understood."""
+    """What the file says, and a sentence for each thing in it that was not understood.
+
+    theme: the name of one, "" for what was chosen in the app. keys: pairs of a binding's id and
+    its keys, not yet held against the bindings that there are. lens: look inside after each run.
+    """
 
     limits: Limits = field(default_factory=Limits)
+    theme: str = ""
+    ascii: bool = False
+    keys: tuple[tuple[str, str], ...] = ()
+    lens: bool = True
+    close_brackets: bool = True
     notices: tuple[str, ...] = ()
 
 
 def read_settings(path: Path) -> LearnerSettings:
     """The settings; the defaults where there is no file or an entry is not understood."""
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        file = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return LearnerSettings()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         return LearnerSettings(notices=(f"{path} is not used: {error}.",))
-    limits, notices = limits_from(table.pop("limits", {}), path)
-    unknown = [f"{path}: there is no setting {name!r}; there is: limits." for name in table]
-    return LearnerSettings(limits, (*notices, *unknown))
+    reader = Reader(path, file)
+    limits = reader.limits()
+    look = reader.table("look", ("theme", "ascii"))
+    theme = look.get("theme", "")
+    if not isinstance(theme, str):
+        reader.say(f"look.theme is not a theme's name in quotes: {theme!r}.")
+        theme = ""
+    return LearnerSettings(
+        limits,
+        theme,
+        reader.switch("look", "ascii", False),
+        reader.keys(),
+        reader.switch("lens", "on", True),
+        reader.switch("editor", "close_brackets", True),
+        reader.finish(),
+    )
 
 
-def limits_from(table: Any, path: Path) -> tuple[Limits, tuple[str, ...]]:
-    """Limits with the entries of a table, and sentences about those that make no sense."""
-    if not isinstance(table, dict):
-        return Limits(), (f"{path}: limits is not a table; begin it with [limits].",)
-    usual = Limits()
-    types = {known.name: type(getattr(usual, known.name)) for known in fields(usual)}
-    found: dict[str, Any] = {}
-    notices = []
+class Reader:
+    """Takes a file's tables apart, and keeps a sentence for each thing that it cannot mean."""
+
+    def __init__(self, path: Path, file: dict[str, Any]) -> None:
+        self._path = path
+        self._file = file
+        self._notices: list[str] = []
+
+    def say(self, sentence: str) -> None:
+        """Keep a sentence, with the file's name before it; once."""
+        text = f"{self._path}: {sentence}"
+        if text not in self._notices:
+            self._notices.append(text)
+
+    def finish(self) -> tuple[str, ...]:
+        """All sentences, those about unknown tables last."""
+        for name in self._file:
+            if name not in TABLES:
+                self.say(f"there is no setting {name!r}; there are: {', '.join(TABLES)}.")
+        return tuple(self._notices)
+
+    def table(self, name: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
+        """One table, without the entries that are not known."""
+        table = self._file.get(name, {})
+        if not isinstance(table, dict):
+            # "limits is not a table" is read as plain words, whatever stands in its place.
+            self.say(f"{name} is not a table; begin it with [{name}].")
+            return {}
+        for entry in table:
+            if known and entry not in known:
+                self.say(f"there is no {name}.{entry}; there are: {', '.join(known)}.")
+        return {entry: value for entry, value in table.items() if not known or entry in known}
+
+    def switch(self, name: str, entry: str, usual: bool) -> bool:
+        """An entry that is true or false."""
+        known = ("theme", "ascii") if name == "look" else SWITCHES[name]
+        value = self.table(name, known).get(entry, usual)
+        if isinstance(value, bool):
+            return value
+        self.say(f"{name}.{entry} is neither true nor false: {value!r}.")
+        return usual
+
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Binding ids and keys. `lesson.run = "f5"`, unquoted, is a table in a table: the same."""
+        found = []
+        for name, value in _flat(self.table("keys")):
+            if isinstance(value, str):
+                found.append((name, value))
+            else:
+                self.say(f"keys.{name} is not a key in quotes: {value!r}.")
+        return tuple(found)
+
+    def limits(self) -> Limits:
+        """The usual limits with the entries of the table."""
+        usual = Limits()
+        types = {known.name: type(getattr(usual, known.name)) for known in fields(usual)}
+        found: dict[str, Any] = {}
+        for name, value in self.table("limits").items():
+            if name not in UNITS:
+                self.say(f"there is no limit {name!r}; there are: {', '.join(UNITS)}.")
+            elif type(value) not in (int, float) or not 0 < value < float("inf"):
+                self.say(f"limits.{name} is not a number above 0: {value!r}.")
+            else:
+                key, unit = UNITS[name]
+                found[key] = types[key](value * unit)
+        return replace(usual, **found)
+
+
+def _flat(table: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """The entries of tables in tables, their names joined by dots."""
+    rows: list[tuple[str, Any]] = []
     for name, value in table.items():
-        if name not in UNITS:
-            notices.append(f"{path}: there is no limit {name!r}; there are: {', '.join(UNITS)}.")
-        elif type(value) not in (int, float) or not 0 < value < float("inf"):
-            notices.append(f"{path}: limits.{name} is not a number above 0: {value!r}.")
+        if isinstance(value, dict):
+            rows += _flat(value, f"{before}{name}.")
         else:
-            key, unit = UNITS[name]
-            found[key] = types[key](value * unit)
-    return replace(usual, **found), tuple(notices)
+            rows.append((before + name, value))
+    return rows

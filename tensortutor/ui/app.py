@@ -17,11 +17,11 @@ from textual.screen import Screen
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.settings import read_settings
+from tensortutor.learner.remembered import Remembered
+from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
-from tensortutor.protocol.jobs import Limits
 from tensortutor.ui import describe, garbage, glyphs, keys, theme
 from tensortutor.ui.late import LateRunner
 from tensortutor.ui.ports import Runner
@@ -58,7 +58,8 @@ class TutorApp(App[int]):
         *,
         lesson: Lesson | None = None,
         notices: Iterable[str] = (),
-        limits: Limits | None = None,
+        settings: LearnerSettings | None = None,
+        remembered: Remembered | None = None,
         consent: Path | None = None,
     ) -> None:
         super().__init__()
@@ -67,15 +68,39 @@ class TutorApp(App[int]):
         self.workspace = workspace
         self.runner = runner
         self._first = lesson
-        self.limits = limits
+        self.settings = settings or LearnerSettings()
+        self.limits = self.settings.limits
+        self.remembered = remembered or Remembered(None)
         self._consent = consent
         self._is_let_go = False
-        self._notices = tuple(notices)
+        self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
         self.animation_level = "none"
         self.register_theme(theme.TUTOR)
-        self.theme = theme.NAME
+        self._take_theme()
+        self._take_keys()
         self.set_class(glyphs.current().ascii, "-ascii")
+
+    def _take_theme(self) -> None:
+        """The theme of the settings file, else the one that was chosen last."""
+        name = self.settings.theme or self.remembered.get("theme", theme.NAME)
+        if name not in self.available_themes:
+            self._notices += (f"There is no theme {name!r}; Palette, Theme lists them.",)
+            name = theme.NAME
+        self.theme = name
+
+    def _watch_theme(self, name: str) -> None:
+        super()._watch_theme(name)
+        if not self.settings.theme:
+            self.remembered.put("theme", name)
+
+    def _take_keys(self) -> None:
+        if self.settings.keys:
+            from tensortutor.ui.keymap import keymap
+
+            chosen, notices = keymap(self.settings.keys)
+            self._notices += notices
+            self.set_keymap(chosen)
 
     def get_default_screen(self) -> Screen[None]:
         """The list of lessons."""
@@ -290,9 +315,11 @@ def run_app(options: AppOptions) -> int:
     runner = LateRunner(make_runner)
     progress, workspace = Progress.open(paths), Workspace(paths)
     settings = read_settings(paths.settings)
+    if settings.ascii:
+        glyphs.use_ascii()
     app = TutorApp(
-        course, progress, workspace, runner, lesson=lesson, limits=settings.limits,
-        notices=(*paths.notices, *settings.notices), consent=paths.consent,
+        course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
+        settings=settings, remembered=Remembered(paths.remembered), consent=paths.consent,
     )  # fmt: skip
     garbage.only_when_told()
     try:

@@ -64,6 +64,12 @@ ASCII = Glyphs(
 )
 
 
+def use_ascii() -> None:
+    """Ask for ASCII, before anything is drawn."""
+    os.environ["TENSORTUTOR_ASCII"] = "1"
+    current.cache_clear()
+
+
 def for_encoding(encoding: str | None) -> Glyphs:
     """The signs that text in this encoding can hold."""
     return UNICODE if (encoding or "").lower().replace("-", "") == "utf8" else ASCII

@@ -36,6 +36,11 @@ def test_limits_in_the_units_of_the_file(tmp_path):
         ("[limits]\nwall_s = nan\n", "not a number above 0: nan"),
         ("limits = 3\n", "limits is not a table"),
         ("[colour]\na = 1\n", "no setting 'colour'"),
+        ("[look]\ntheme = 3\n", "look.theme is not a theme's name in quotes: 3"),
+        ("[look]\ncolour = 'red'\n", "no look.colour; there are: theme, ascii"),
+        ("[look]\nascii = 1\n", "look.ascii is neither true nor false: 1"),
+        ("[keys]\n'lesson.run' = 5\n", "keys.lesson.run is not a key in quotes: 5"),
+        ("[lens]\non = 'yes'\n", "lens.on is neither true nor false"),
         ("[limits\n", "is not used"),
         (b"\xff", "is not used"),
     ],
@@ -46,3 +51,16 @@ def test_what_makes_no_sense_is_said_and_changes_nothing(tmp_path, text, words):
     (notice,) = settings.notices
     assert words in notice
     assert "settings.toml" in notice
+
+
+def test_look_keys_and_switches(tmp_path):
+    settings = read(
+        tmp_path,
+        '[look]\ntheme = "nord"\nascii = true\n'
+        '[keys]\n"lesson.run" = "f5"\nlesson.check = "c"\n'
+        "[lens]\non = false\n[editor]\nclose_brackets = false\n",
+    )
+    assert settings.notices == ()
+    assert (settings.theme, settings.ascii) == ("nord", True)
+    assert settings.keys == (("lesson.run", "f5"), ("lesson.check", "c"))
+    assert (settings.lens, settings.close_brackets) == (False, False)

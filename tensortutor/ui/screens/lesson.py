@@ -66,6 +66,7 @@ class LessonScreen(CodeScreen):
             return  # the app ends while this screen is being made
         self.watch(self.app, "device_word", self._show_device)
         self._checks().prepare(self.lesson)
+        self.editor.closes_brackets = self.tutor.settings.close_brackets
         self.session.arrive()
         await self._show_step()
         self.follow_file()
