@@ -69,7 +69,7 @@ def note(value: Any, path: str, *, where: bool) -> Any:
     if kind in PLAIN:
         return value
     if kind is FunctionType:
-        return Called(value.__code__) if value.__code__.co_filename == path else value
+        return Called(value.__code__) if value.__code__.co_filename == path else MISSING
     if kind in (tuple, list, torch.Size):
         if len(value) <= LONGEST_TUPLE and all(type(item) is int for item in value):
             return tuple(value)

@@ -132,7 +132,9 @@ def _statement(node: ast.stmt) -> Statement | None:
         if not isinstance(child, (ast.stmt, ast.ExceptHandler))
     ]
     inner = [one for part in parts for one in within(part)]
-    expressions = tuple(part for part in parts if isinstance(part, ast.expr))
+    expressions = tuple(part for part in parts if isinstance(part, ast.expr) and not stores(part))
+    if isinstance(node, ast.AugAssign):
+        expressions = (as_operation(node),)
     targets = tuple(dict.fromkeys(_targets(node, inner)))
     body = range(0)
     end = node.end_lineno or node.lineno
@@ -143,6 +145,18 @@ def _statement(node: ast.stmt) -> Statement | None:
     if isinstance(node, (ast.With, ast.AsyncWith)):
         expressions = tuple(item.context_expr for item in node.items)
     return Statement(node.lineno, end, targets, expressions, operands(expressions), body)
+
+
+def stores(node: ast.expr) -> bool:
+    """It stands on the left of an assignment."""
+    return isinstance(getattr(node, "ctx", None), ast.Store)
+
+
+def as_operation(node: ast.AugAssign) -> ast.BinOp:
+    """`x += y` as `x + y` whose result must fit into x."""
+    operation = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+    operation.in_place = True  # type: ignore[attr-defined]
+    return operation
 
 
 def _head(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Statement:
