@@ -122,9 +122,10 @@ def sizes(tensor: Any) -> str:
     return ", ".join(map(str, get_shape(tensor)))
 
 
-def words_of_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> str:
-    """The words of a CPU tensor that is not at hand any more."""
-    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{', '.join(map(str, shape))}]")
+def words_of_shape(dtype: torch.dtype, shape: tuple[int, ...], device: str = "cpu") -> str:
+    """The words of a tensor that is not at hand any more."""
+    where = "" if device == "cpu" else f" {device}"
+    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{', '.join(map(str, shape))}]{where}")
 
 
 def class_name(value: Any) -> str:

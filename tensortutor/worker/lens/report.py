@@ -1,16 +1,34 @@
 """Puts the lens to a program: before it runs, and when it has ended."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
 
 from tensortutor.protocol.events import Event
 from tensortutor.protocol.jobs import Look
-from tensortutor.protocol.lens import Modules, Scope, Tensors
+from tensortutor.protocol.lens import (
+    Broadcasts,
+    Graph,
+    Modules,
+    Optimizers,
+    Scope,
+    Tensors,
+    Trace,
+)
 from tensortutor.worker.lens import names, peek
+from tensortutor.worker.lens.backward import Listener
+from tensortutor.worker.lens.broadcasts import Reader, broadcasts_of
 from tensortutor.worker.lens.budget import Budget
+from tensortutor.worker.lens.graph import graph_of
+from tensortutor.worker.lens.labels import Labels
 from tensortutor.worker.lens.modules import modules_of
+from tensortutor.worker.lens.optimizers import optimizers_of
 from tensortutor.worker.lens.tensors import tensors_of
+from tensortutor.worker.lens.trace import trace_of
+from tensortutor.worker.lens.watch import Watch
+
+T = TypeVar("T")
 
 
 class Lens:
@@ -20,17 +38,41 @@ class Lens:
         self._look = look
         self._source = source
         self._path = path
+        self._watch: Watch | None = None
+        self._listener = Listener(path) if look.names else None
 
     def run(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """Run the program. Raises what it raises."""
-        exec(code, namespace)
+        with contextlib.ExitStack() as stack:
+            if self._listener is not None:
+                self._listener.begin()
+                stack.callback(self._listener.end)
+            if self._look.trace:
+                self._watch = Watch(self._source, code)
+                stack.enter_context(self._watch.watching())
+            exec(code, namespace)
 
     def report(self, namespace: dict[str, Any], error: BaseException | None) -> Iterator[Event]:
         """What there is to say of a program that has ended, with `error` if it raised."""
         budget = Budget()
         with peek.quietly():
+            if self._watch is not None:
+                yield from self._lines(self._watch, error)
             if self._look.names:
                 yield from self._names(namespace, error, budget)
+
+    def _lines(self, watch: Watch, error: BaseException | None) -> Iterator[Event]:
+        recorder = watch.recorder
+        frames = names.failing_frames(error, self._path)
+        expressions = attempt(
+            lambda: broadcasts_of(recorder, Reader(self._source, watch.tree), error, frames),
+            lambda why: Broadcasts((), note=why),
+        )
+        yield attempt(
+            lambda: trace_of(recorder, expressions.expressions, watch.note),
+            lambda why: Trace((), note=why),
+        )
+        yield expressions
 
     def _names(
         self, namespace: dict[str, Any], error: BaseException | None, budget: Budget
@@ -48,9 +90,17 @@ class Lens:
         told = tuple(scopes)
         yield attempt(lambda: tensors_of(found, told, budget), lambda why: Tensors((), note=why))
         yield attempt(lambda: modules_of(found.modules, budget), lambda why: Modules((), note=why))
+        yield attempt(
+            lambda: optimizers_of(found.optimizers, Labels(found).names(), budget),
+            lambda why: Optimizers((), note=why),
+        )
+        captures = self._listener.captures.values() if self._listener is not None else ()
+        yield attempt(
+            lambda: graph_of(found, captures, budget), lambda why: Graph((), (), (), note=why)
+        )
 
 
-def attempt(make: Callable[[], Event], otherwise: Callable[[str], Event]) -> Event:
+def attempt(make: Callable[[], T], otherwise: Callable[[str], T]) -> T:
     """The event; a defect of the lens is told in its place and never reaches the program."""
     try:
         return make()

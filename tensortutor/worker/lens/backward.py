@@ -1,0 +1,204 @@
+"""Listens to backward passes: the gradient that arrives at each node, while it is there.
+
+The graph that a training loop builds is gone when the program has ended. So a pass is listened to
+when it comes: the first from a line, the second, the fourth, the eighth, and so on; what is kept of
+it is data alone. Nothing is listened to where the program would notice: under its own modes,
+profilers and transforms.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+import torch
+
+from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, GraphRoot
+from tensortutor.worker.lens import names, peek, values
+from tensortutor.worker.lens.looks import dispatch_on, profiling, tracing, transforming
+
+ENGINE = "_engine_run_backward"
+"""What `backward` and `grad` call; a function of torch's own that is not public."""
+AUTOGRAD: dict[str, Any] = vars(torch.autograd)
+GENEROUS_S = 0.02
+SHARE = 0.01
+MOST_LINES = 10
+DEEPEST = 8
+"""Frames between the learner's line and the engine."""
+
+
+@dataclass
+class Capture:
+    """One backward pass. name: of the tensor that it began at. order: of the nodes' numbers."""
+
+    name: str
+    line: int
+    nth: int
+    of: int
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    node: int
+    order: list[int] = field(default_factory=list)
+
+    def root(self) -> GraphRoot:
+        """As the event has it."""
+        return GraphRoot(self.name, self.node, self.line, self.nth, self.of, tuple(self.order))
+
+
+class Listener:
+    """Stands between `backward` and autograd's engine. captures: the last one of each line."""
+
+    def __init__(self, path: str) -> None:
+        self.captures: dict[int, Capture] = {}
+        self._path = path
+        self._counts: dict[int, int] = {}
+        self._begun = time.perf_counter()
+        self._spent = 0.0
+        self._engine: Any = None
+
+    def begin(self) -> None:
+        """Put it in its place, where this torch has one."""
+        self._engine = AUTOGRAD.get(ENGINE)
+        if self._engine is not None:
+            AUTOGRAD[ENGINE] = self._run
+
+    def end(self) -> None:
+        """Put the engine back; the captures learn how many passes there were."""
+        if AUTOGRAD.get(ENGINE) == self._run:
+            AUTOGRAD[ENGINE] = self._engine
+        for line, capture in self.captures.items():
+            capture.of = self._counts[line]
+
+    def _run(self, outputs: Any, *arguments: Any, **more: Any) -> Any:
+        """What `torch.autograd.backward` and `grad` call."""
+        frame = self._learners_frame()
+        if frame is None:
+            return self._engine(outputs, *arguments, **more)
+        line = frame.f_lineno
+        count = self._counts[line] = self._counts.get(line, 0) + 1
+        if count & (count - 1) or not self._may(line):
+            return self._engine(outputs, *arguments, **more)
+        return self._listen(
+            frame, count, outputs, lambda: self._engine(outputs, *arguments, **more)
+        )
+
+    def _learners_frame(self) -> FrameType | None:
+        frame: FrameType | None = sys._getframe(2)
+        for _ in range(DEEPEST):
+            if frame is None or frame.f_code.co_filename == self._path:
+                return frame
+            frame = frame.f_back
+        return None
+
+    def _may(self, line: int) -> bool:
+        if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
+            return False
+        if line not in self.captures and len(self.captures) >= MOST_LINES:
+            return False
+        return self._spent < GENEROUS_S + SHARE * (time.perf_counter() - self._begun)
+
+    def _listen(self, frame: FrameType, count: int, outputs: Any, run: Callable[[], Any]) -> Any:
+        begun = time.perf_counter()
+        hooks: list[Any] = []
+        heard: Heard | None = None
+        try:
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                heard = Heard(frame, outputs)
+                hooks = heard.hooks()
+        except Exception:  # a defect of the lens is no reason not to run
+            heard = None
+        self._spent += time.perf_counter() - begun
+        try:
+            result = run()
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if heard is not None:
+            begun = time.perf_counter()
+            try:
+                with torch._C.DisableTorchFunction(), torch.no_grad():
+                    self.captures[frame.f_lineno] = heard.capture(frame.f_lineno, count)
+            except Exception:
+                self.captures.pop(frame.f_lineno, None)
+            self._spent += time.perf_counter() - begun
+        return result
+
+
+class Heard:
+    """One pass: the nodes before it, and what arrives at them."""
+
+    def __init__(self, frame: FrameType, outputs: Any) -> None:
+        # Imported here: it builds on this module.
+        from tensortutor.worker.lens.graph import Piece, mark_accumulated, walk
+        from tensortutor.worker.lens.labels import Labels
+
+        finder = names.Finder()
+        finder.search(names.Namespace("", {**frame.f_globals, **frame.f_locals}))
+        self._labels = labels = Labels(finder.found)
+        self._piece = Piece(0)
+        self._order: list[int] = []
+        self._arrived: dict[int, tuple[str, Any]] = {}
+        first = next(o for o in outputs if peek.is_tensor(o))
+        self._name = labels.of_leaf(first)
+        self._had_grad = set()
+        root = peek.get_grad_fn(first)
+        number = None if root is None else walk(self._piece, root, labels)
+        if number is None:
+            raise LookupError("there is no graph to listen to")
+        self._root = number
+        mark_accumulated(self._piece)
+        for node in self._piece.nodes:
+            if node.kind == "leaf" and node.grad:
+                self._had_grad.add(node.id)
+
+    def hooks(self) -> list[Any]:
+        """Listen at every node."""
+        return [
+            function.register_prehook(self._hook(self._piece.numbers[id(function)]))
+            for function in self._piece.functions[:MOST_NODES]
+        ]
+
+    def _hook(self, number: int) -> Callable[[Any], None]:
+        def arrive(gradients: Any) -> None:
+            self._order.append(number)
+            for one in gradients:
+                if one is not None:
+                    self._arrived[number] = arrived(one)
+                    return
+
+        return arrive
+
+    def capture(self, line: int, count: int) -> Capture:
+        """What was heard, as data."""
+        from tensortutor.worker.lens.graph import describe_after, saved_by
+
+        nodes = []
+        functions = {self._piece.numbers[id(f)]: f for f in self._piece.functions}
+        for node in self._piece.nodes:
+            words, norm = self._arrived.get(node.id, ("", None))
+            marks = node.marks
+            if node.kind == "leaf":
+                node = describe_after(node, functions[node.id])
+                if node.id in self._had_grad:
+                    marks = (*marks, *(() if "accumulated" in marks else ("accumulated",)))
+                nodes.append(replace(node, marks=marks))
+            else:
+                if node.kind == "op" and saved_by(functions[node.id], self._labels)[1]:
+                    marks = (*(mark for mark in marks if mark != "freed"), "freed")
+                nodes.append(replace(node, grad=words, grad_norm=norm, marks=marks))
+        return Capture(
+            self._name, line, count, count, nodes, list(self._piece.edges), self._root, self._order
+        )
+
+
+def arrived(gradient: Any) -> tuple[str, float | None]:
+    """A gradient in words, and its norm. Nothing is computed on an accelerator."""
+    try:
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            words = peek.words(gradient)
+            on_cpu = peek.get_device(gradient).type == "cpu"
+            return words, values.norm(gradient) if on_cpu else None
+    except Exception:  # a class of its own, a layout without norms
+        return "", None

@@ -1,0 +1,260 @@
+"""The autograd graph as nodes and edges, with the learner's names on them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tensortutor.protocol.lens import (
+    MOST_NODES,
+    Graph,
+    GraphEdge,
+    GraphNode,
+    GraphRoot,
+    Saved,
+)
+from tensortutor.worker.lens import peek, values
+from tensortutor.worker.lens.backward import Capture
+from tensortutor.worker.lens.budget import Budget
+from tensortutor.worker.lens.labels import Labels
+from tensortutor.worker.lens.names import Found
+
+MOST_ROOTS = 30
+MOST_SAVED = 12
+
+
+@dataclass
+class Piece:
+    """A graph, or several that share nodes. Nodes are numbered from `first`."""
+
+    first: int
+    nodes: list[GraphNode] = field(default_factory=list)
+    edges: list[GraphEdge] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
+    functions: list[Any] = field(default_factory=list)
+    left_out: int = 0
+
+
+def graph_of(found: Found, captures: Iterable[Capture], budget: Budget) -> Graph:
+    """The graphs of the program's names, and those that backward has gone through."""
+    labels = Labels(found)
+    nodes: list[GraphNode] = []
+    edges: list[GraphEdge] = []
+    roots: list[GraphRoot] = []
+    for capture in captures:
+        if len(nodes) + len(capture.nodes) <= MOST_NODES:
+            roots.append(replace(capture.root(), node=capture.root().node + len(nodes)))
+            roots[-1] = replace(roots[-1], order=tuple(n + len(nodes) for n in roots[-1].order))
+            edges += [shifted(edge, len(nodes)) for edge in capture.edges]
+            nodes += [replace(node, id=node.id + len(nodes)) for node in capture.nodes]
+    piece = Piece(len(nodes))
+    passed = {number for root in roots for number in root.order}
+    for name, tensor in alive(found):
+        known = next((n for n in nodes if n.variable == name and n.kind == "op"), None)
+        function = peek.get_grad_fn(tensor)
+        if known is not None and known.id in passed and known.name == plain_name(function):
+            of = next(root for root in reversed(roots) if known.id in root.order)
+            if all(root.name != name for root in roots):
+                behind = reachable(known.id, edges)
+                order = tuple(number for number in of.order if number in behind)
+                roots.append(replace(of, name=name, node=known.id, order=order))
+        elif budget.left(0.1) and len(roots) < MOST_ROOTS:
+            number = walk(piece, function, labels)
+            if number is not None:
+                roots.append(GraphRoot(name, number, order=order_of(piece, number)))
+    mark_accumulated(piece)
+    return Graph(tuple(roots), (*nodes, *piece.nodes), (*edges, *piece.edges), piece.left_out)
+
+
+def reachable(node: int, edges: list[GraphEdge]) -> set[int]:
+    """A node and all behind it."""
+    found, todo = {node}, [node]
+    while todo:
+        here = todo.pop()
+        new = {edge.target for edge in edges if edge.source == here} - found
+        found |= new
+        todo += new
+    return found
+
+
+def alive(found: Found) -> list[tuple[str, Any]]:
+    """The names whose tensors have a graph behind them; the last made first."""
+    chosen = []
+    for _scope, name, tensor in reversed(found.tensors):
+        try:
+            if peek.get_grad_fn(tensor) is not None:
+                chosen.append((name, tensor))
+        except Exception:  # a wrapper that does not tell
+            continue
+    return chosen
+
+
+def shifted(edge: GraphEdge, by: int) -> GraphEdge:
+    """The same edge between nodes that are numbered from elsewhere."""
+    return GraphEdge(edge.source + by, edge.target + by, edge.input)
+
+
+def plain_name(function: Any) -> str:
+    """`AccumulateGrad` for `torch::autograd::AccumulateGrad`."""
+    return peek.cut(str(function.name()).rpartition("::")[2])
+
+
+def walk(piece: Piece, function: Any, labels: Labels) -> int | None:
+    """Add what can be reached from a node. Its number; None where there is no room for it."""
+    todo = [function]
+    while todo:
+        one = todo.pop()
+        if id(one) in piece.numbers:
+            continue
+        number = piece.first + len(piece.nodes)
+        if number >= MOST_NODES:
+            piece.left_out += 1
+            continue
+        piece.numbers[id(one)] = number
+        piece.functions.append(one)
+        piece.nodes.append(describe(one, number, labels))
+        todo += [target for target, _ in reversed(one.next_functions) if target is not None]
+    connect(piece, labels)
+    return piece.numbers.get(id(function))
+
+
+def connect(piece: Piece, labels: Labels) -> None:
+    """The edges of all nodes that have none yet, and the detached tensors behind them."""
+    done = {edge.source for edge in piece.edges}
+    for function in list(piece.functions):
+        number = piece.numbers[id(function)]
+        if number in done:
+            continue
+        missing = []
+        for index, (target, _) in enumerate(function.next_functions):
+            if target is None:
+                missing.append(index)
+            elif id(target) in piece.numbers:
+                piece.edges.append(GraphEdge(number, piece.numbers[id(target)], index))
+        node = piece.nodes[number - piece.first]
+        for index, saved in zip(missing, (s for s in node.saved if labels.detached(s.variable)),
+                                strict=False):  # fmt: skip
+            add_detached(piece, number, index, saved)
+
+
+def add_detached(piece: Piece, source: int, index: int, saved: Saved) -> None:
+    """A tensor at which the graph ends, although it has the values of one inside a graph."""
+    number = piece.first + len(piece.nodes)
+    if number < MOST_NODES:
+        piece.nodes.append(
+            GraphNode(
+                number, "Tensor", "detached", saved.variable, saved.value, marks=("detached",)
+            )
+        )
+        piece.edges.append(GraphEdge(source, number, index))
+
+
+def describe(function: Any, number: int, labels: Labels) -> GraphNode:
+    """One node."""
+    name = plain_name(function)
+    variable = getattr(function, "variable", None)
+    if name == "AccumulateGrad" and variable is not None and peek.is_tensor(variable):
+        grad = peek.gradient(variable)
+        return GraphNode(
+            number, peek.class_name(variable), "leaf", labels.of_leaf(variable),
+            peek.words(variable), grad="" if grad is None else peek.words(grad),
+            grad_norm=None if grad is None else values.norm(grad),
+        )  # fmt: skip
+    saved, is_freed = saved_by(function, labels)
+    return GraphNode(
+        number, name, "op", labels.of_function(function), output_words(function), saved,
+        marks=("freed",) if is_freed else (),
+    )  # fmt: skip
+
+
+def describe_after(node: GraphNode, function: Any) -> GraphNode:
+    """A leaf with the `.grad` that it has now."""
+    grad = peek.gradient(function.variable)
+    if grad is None:
+        return node
+    return replace(node, grad=peek.words(grad), grad_norm=values.norm(grad))
+
+
+def output_words(function: Any) -> str:
+    """The words of what the operation made, from the metadata that autograd keeps of it."""
+    try:
+        one = function._input_metadata[0]
+        return peek.words_of_shape(one.dtype, tuple(map(int, one.shape)), str(one.device))
+    except Exception:  # older torch, a nested tensor
+        return ""
+
+
+def saved_by(function: Any, labels: Labels) -> tuple[tuple[Saved, ...], bool]:
+    """What a node keeps for backward, and whether it has let go of it.
+
+    No hook of the learner's is called: a tensor that one would bring back is not looked at.
+    """
+    found: list[Saved] = []
+    is_freed = False
+    outside = any(target is None for target, _ in function.next_functions)
+    for attribute in sorted(a for a in dir(function) if a.startswith("_raw_saved_")):
+        name = attribute.removeprefix("_raw_saved_")
+        try:
+            raw = getattr(function, attribute)
+        except RuntimeError:
+            is_freed = True
+            continue
+        for one in raw if isinstance(raw, (tuple, list)) else (raw,):
+            if getattr(one, "unpack_hook", None) is not None:
+                found.append(Saved(name, "kept by a hook"))
+            elif getattr(one, "data", None) is not None:
+                found.append(labels.saved(name, one.data, outside=outside))
+            else:
+                is_freed = is_freed or is_gone(function, f"_saved_{name}", one)
+    return tuple(found[:MOST_SAVED]), is_freed
+
+
+def is_gone(function: Any, attribute: str, raw: Any) -> bool:
+    """Nothing is there any more, rather than nothing ever was."""
+    if not hasattr(raw, "unpack_hook") or not hasattr(type(function), attribute):
+        return False  # asking could call a hook, which only newer versions let us see beforehand
+    try:
+        getattr(function, attribute)
+    except RuntimeError:
+        return True
+    return False
+
+
+def order_of(piece: Piece, root: int) -> tuple[int, ...]:
+    """The order in which backward would pass the nodes: the last made first, leaves at once."""
+    incoming: dict[int, int] = {}
+    following: dict[int, list[int]] = {}
+    reached, todo = {root}, [root]
+    for edge in piece.edges:
+        following.setdefault(edge.source, []).append(edge.target)
+    while todo:
+        for target in following.get(todo.pop(), []):
+            incoming[target] = incoming.get(target, 0) + 1
+            if target not in reached:
+                reached.add(target)
+                todo.append(target)
+    made = {piece.numbers[id(f)]: f._sequence_nr() for f in piece.functions if has_number(f)}
+    ready, order = [root], []
+    while ready:
+        ready.sort(key=lambda number: made.get(number, 1 << 64))
+        number = ready.pop()
+        order.append(number)
+        for target in following.get(number, []):
+            incoming[target] -= 1
+            if not incoming[target]:
+                ready.append(target)
+    return tuple(n for n in order if piece.nodes[n - piece.first].kind != "detached")
+
+
+def has_number(function: Any) -> bool:
+    """Operations are numbered as they are made; leaves are not."""
+    return hasattr(function, "_sequence_nr") and "AccumulateGrad" not in str(function.name())
+
+
+def mark_accumulated(piece: Piece) -> None:
+    """Nodes at which gradients from several places are added up."""
+    counts: dict[int, int] = {}
+    for edge in piece.edges:
+        counts[edge.target] = counts.get(edge.target, 0) + 1
+    for index, node in enumerate(piece.nodes):
+        if counts.get(node.id, 0) > 1:
+            piece.nodes[index] = replace(node, marks=(*node.marks, "accumulated"))

@@ -1,0 +1,145 @@
+"""What a look at a line keeps of a value: never the value itself, so that nothing lives longer."""
+
+from types import FrameType, FunctionType
+from typing import Any, NamedTuple
+
+import torch
+
+from tensortutor.worker.lens import peek
+from tensortutor.worker.lens.layers import layer_of
+from tensortutor.worker.lens.statements import Path
+
+Tensor, Parameter = torch.Tensor, torch.nn.Parameter
+LARGEST_CHECKED = 1 << 20
+"""Elements of a tensor that is searched for NaN at a line."""
+LONGEST_TUPLE = 8
+MISSING = object()
+PLAIN = (int, float, bool, str, type(None))
+modes_on = torch._C._len_torch_function_stack
+dispatch_on = torch._C._len_torch_dispatch_stack
+profiling = torch._C._autograd._profiler_enabled
+tracing = torch._C._get_tracing_state
+transforming = torch._C._functorch.peek_interpreter_stack
+
+
+class Seen(NamedTuple):
+    """A tensor in passing. shape: a torch.Size. start: where its storage begins, 0 if unknown."""
+
+    shape: Any
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+    start: int = 0
+
+
+class Called(NamedTuple):
+    """A function of the learner's, or a module with a `forward` of the learner's."""
+
+    code: Any
+
+
+def see(value: Any, *, where: bool = False) -> Seen | None:
+    """What there is to see of a tensor, None of anything else. where: its storage too."""
+    kind = type(value)
+    if kind is not Tensor and kind is not Parameter and Tensor not in kind.__mro__:
+        return None
+    if modes_on() or (kind is not Tensor and kind is not Parameter):
+        with torch._C.DisableTorchFunction():
+            return _see(value, where)
+    return _see(value, where)
+
+
+def _see(value: Any, where: bool) -> Seen | None:
+    try:
+        start = 0
+        if where and peek.get_layout(value) is torch.strided:
+            start = peek.Base.data_ptr(value)
+            start -= peek.Base.storage_offset(value) * peek.Base.element_size(value)
+        return Seen(
+            peek.get_shape(value), peek.get_dtype(value), peek.get_device(value),
+            peek.get_requires_grad(value), start,
+        )  # fmt: skip
+    except Exception:  # a wrapper that does not tell; it has its word in the table of tensors
+        return None
+
+
+def note(value: Any, path: str, *, where: bool) -> Any:
+    """What an operand was: Seen, Called, a Layer, a plain value; MISSING if it is none of them."""
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if kind is FunctionType:
+        return Called(value.__code__) if value.__code__.co_filename == path else MISSING
+    if kind in (tuple, list, torch.Size):
+        if len(value) <= LONGEST_TUPLE and all(type(item) is int for item in value):
+            return tuple(value)
+        if len(value) <= LONGEST_TUPLE and all(peek.is_tensor(item) for item in value):
+            return tuple(see(item, where=where) or MISSING for item in value)
+        return MISSING
+    seen = see(value, where=where)
+    if seen is not None:
+        return seen
+    if kind is torch.dtype or kind is torch.device:
+        return value
+    if peek.is_module(value):
+        forward = getattr(kind, "forward", None)
+        if type(forward) is FunctionType and forward.__code__.co_filename == path:
+            return Called(forward.__code__)
+        return layer_of(value) or MISSING
+    return MISSING
+
+
+def value_at(path: Path, frame_locals: Any, frame: FrameType) -> Any:
+    """The value that a way leads to, MISSING if it leads nowhere without running code."""
+    value = frame_locals.get(path[0], MISSING)
+    if value is MISSING:
+        value = frame.f_globals.get(path[0], MISSING)
+    for part in path[1:]:
+        if value is MISSING:
+            break
+        value = _inside(value, part)
+    return value
+
+
+def _inside(value: Any, part: str) -> Any:
+    if part[0] == ".":
+        if peek.is_tensor(value):
+            return _of_tensor(value, part[1:])
+        found = peek.attribute(value, part[1:])
+        return MISSING if found is None else found
+    kind = type(value)
+    try:
+        if kind is dict and part[1] == '"':
+            return value.get(part[2:-2], MISSING)
+        if kind in (dict, list, tuple) and part[1] != '"':
+            return value[int(part[1:-1])]
+    except (LookupError, ValueError):
+        return MISSING
+    return MISSING
+
+
+def _of_tensor(value: Any, name: str) -> Any:
+    if name == "grad":
+        found = peek.gradient(value)
+        return MISSING if found is None else found
+    return value if name == "data" else MISSING
+
+
+def has_nan(value: Any) -> bool:
+    """A CPU tensor holds NaN. Where computing would be noticed by the program, it is not done."""
+    kind = type(value)
+    if kind is not Tensor and kind is not Parameter:
+        return False
+    if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
+        return False
+    with torch._C.DisableTorchFunction():
+        if not value.dtype.is_floating_point or not value.is_cpu or value.is_sparse:
+            return False
+        if value.numel() > LARGEST_CHECKED or not value.numel():
+            return False
+        if value.layout is not torch.strided or not value.untyped_storage().nbytes():
+            return False
+        values = value.detach()
+        # NaN survives a sum; so do infinities of both signs, which make one.
+        total = (values if values.dim() == 0 else values.sum()).item()
+        return total != total and bool(values.isnan().any())

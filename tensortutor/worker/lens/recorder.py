@@ -1,0 +1,288 @@
+"""Follows the learner's lines: counts them, and looks at what they made as time allows."""
+
+import ast
+import time
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from tensortutor.worker.lens.looks import MISSING, Seen, has_nan, note, see, value_at
+from tensortutor.worker.lens.statements import Path, Plan, Statement, Target, plan
+
+ALWAYS = 4
+"""The first executions of a line are looked at whatever it costs."""
+SHARE = 0.03
+"""Of the program's time, for looks; by what they are known to cost: a clock would cost as much."""
+GENEROUS_S = 0.004
+"""So much they may take in any case."""
+LOOK_S = 2e-6
+"""To look at one name, before or after a statement."""
+CHECK_S = 8e-6
+"""To search a small tensor for NaN."""
+ASK_EVERY_S = 2e-4
+"""So much is spent between two looks at the clock."""
+MOST_GLIMPSES = 64
+GENERATOR = 0x20 | 0x80 | 0x200
+
+
+@dataclass(eq=False)
+class Glimpse:
+    """What a target was at the last look. at: the execution. before: at its first, if different."""
+
+    seen: Seen
+    how: str
+    at: int
+    copied: bool | None = None
+    detached: str = ""
+    device_from: Any = None
+    dtype_from: Any = None
+
+
+@dataclass(eq=False)
+class Record:
+    """What is known of a statement. count: its executions; next: the one to look at next."""
+
+    statement: Statement
+    is_block: bool = False
+    count: int = 0
+    next: int = 1
+    looked: int = 0
+    before: dict[Path, Any] = field(default_factory=dict)
+    glimpses: dict[str, Glimpse] = field(default_factory=dict)
+    returned: dict[CodeType, Seen] = field(default_factory=dict)
+
+
+class Recorder:
+    """The records of a program. nan: where NaN was first seen, as (record, name, execution)."""
+
+    def __init__(self, tree: ast.Module, code: CodeType) -> None:
+        self.path = code.co_filename
+        self.plan: Plan = plan(tree, code)
+        self.by_line = {
+            line: Record(one, bool(one.body)) for line, one in self.plan.by_line.items()
+        }
+        self.functions = {line: Record(one) for line, one in self.plan.functions.items()}
+        self.stack: list[Activation] = []
+        self.nan: tuple[Record, str, int] | None = None
+        self.failures = 0
+        self._by_code: dict[int, list[Record]] = {}
+        self._spent = 0.0
+        self._allowed = GENEROUS_S
+        self._ask = 0.0
+        self._begun = time.thread_time()
+
+    def enter(self, frame: FrameType) -> "Activation | None":
+        """A function of the learner's file begins or, if it is a generator, goes on.
+
+        None: its lines need not be followed this time.
+        """
+        code = frame.f_code
+        head = self.functions.get(code.co_firstlineno)
+        if head is None or (code.co_flags & GENERATOR and frame.f_lineno != code.co_firstlineno):
+            return Activation(self, always=True)
+        head.count += 1
+        if head.count >= head.next:
+            self.look(head, frame)
+        elif head.statement.straight:
+            return None
+        return Activation(self, always=head.count <= ALWAYS)
+
+    def prepare(self, record: Record, frame: FrameType) -> None:
+        """Note what the operands of a statement are, before it runs."""
+        self._spent += LOOK_S * len(record.statement.operands)
+        try:
+            names = frame.f_locals
+            where = record.count <= ALWAYS
+            record.before = {
+                path: found
+                for path in record.statement.operands
+                if (found := note(value_at(path, names, frame), self.path, where=where))
+                is not MISSING
+            }
+        except Exception:
+            self.failures += 1
+        if not record.statement.targets:
+            self._later(record)
+
+    def look(self, record: Record, frame: FrameType, only: frozenset[Path] | None = None) -> None:
+        """Look at what a statement has stored."""
+        record.looked = record.count
+        self._spent += LOOK_S * len(record.statement.targets)
+        try:
+            names = frame.f_locals
+            for target in record.statement.targets:
+                if only is None or target.path in only:
+                    self._glimpse(record, target, value_at(target.path, names, frame))
+        except Exception:
+            self.failures += 1
+        self._later(record)
+
+    def _later(self, record: Record) -> None:
+        """When to look at this statement again."""
+        record.next = record.count + 1
+        if record.count >= ALWAYS and not self.affordable():
+            record.next += record.count >> 3
+
+    def charge(self, seconds: float) -> None:
+        """Something of a known price is about to be done."""
+        self._spent += seconds
+
+    def affordable(self) -> bool:
+        """The looks have taken no more than their share so far."""
+        if self._spent > self._allowed and self._spent > self._ask:
+            elapsed = time.thread_time() - self._begun
+            self._allowed = GENEROUS_S + SHARE * elapsed
+            self._ask = self._spent + ASK_EVERY_S
+            self._spent += ASK_EVERY_S / 100
+        return self._spent <= self._allowed
+
+    def _glimpse(self, record: Record, target: Target, value: Any) -> None:
+        where = record.count <= ALWAYS
+        seen = see(value, where=where)
+        if seen is None:
+            if type(value) in (tuple, list) and target.how == "made" and len(value) <= ALWAYS:
+                for index, item in enumerate(value):
+                    part = Target((*target.path, f"[{index}]"), target.how)
+                    if see(item) is not None:
+                        self._glimpse(record, part, item)
+            return
+        name = target.name
+        glimpse = record.glimpses.get(name)
+        if glimpse is None:
+            if len(record.glimpses) >= MOST_GLIMPSES:
+                return
+            glimpse = record.glimpses[name] = Glimpse(seen, target.how, record.count)
+        if where:
+            compare(glimpse, seen, record.before, target.path)
+        glimpse.seen = seen
+        glimpse.at = record.count
+        self._search(record, name, seen, value)
+
+    def leave(self, frame: FrameType, value: Any, caller: Record | None) -> None:
+        """A function of the learner's gives back a value, or yields one."""
+        record = self.by_line.get(frame.f_lineno)
+        if record is None:
+            return
+        self._spent += LOOK_S
+        try:
+            values = value if type(value) is tuple and len(value) <= ALWAYS else (value,)
+            for index, item in enumerate(values):
+                seen = see(item)
+                if seen is None:
+                    continue
+                name = "return" if len(values) == 1 else f"return[{index}]"
+                record.glimpses[name] = Glimpse(seen, "returned", record.count)
+                self._search(record, name, seen, item)
+                if caller is not None and len(values) == 1:
+                    caller.returned[frame.f_code] = seen
+        except Exception:
+            self.failures += 1
+
+    def _search(self, record: Record, name: str, seen: Seen, value: Any) -> None:
+        if self.nan is None and seen.dtype.is_floating_point and self.affordable():
+            self._spent += CHECK_S + seen.shape.numel() * 1e-10
+            if has_nan(value):
+                self.nan = (record, name, record.count)
+
+    def last_looks(self, frame: FrameType) -> None:
+        """The names of a frame that is about to go still hold what was stored last."""
+        for record in self.of_function(frame.f_code):
+            if record.looked < record.count and record.statement.sole:
+                self.look(record, frame, record.statement.sole)
+
+    def settle(self) -> None:
+        """A straight function's lines ran as often as it was called, followed or not."""
+        for head in self.functions.values():
+            if head.statement.straight:
+                for line in head.statement.body:
+                    if line in self.by_line:
+                        self.by_line[line].count = head.count
+
+    def of_function(self, code: CodeType) -> list[Record]:
+        """The records of the statements that run in a function's own frame."""
+        found = self._by_code.get(id(code))
+        if found is None:
+            lines = {line for _, _, line in code.co_lines() if line is not None}
+            found = [self.by_line[line] for line in sorted(lines) if line in self.by_line]
+            self._by_code[id(code)] = found
+        return found
+
+
+class Activation:
+    """One call of a function of the learner's file, or the run of the module.
+
+    always: look at what it leaves behind, whatever it costs. pending: the statement under way.
+    caller: the one that was under way when the call began.
+    """
+
+    __slots__ = ("_always", "_lines", "_recorder", "caller", "pending")
+
+    def __init__(self, recorder: Recorder, *, always: bool) -> None:
+        self.pending: Record | None = None
+        self.caller = recorder.stack[-1].pending if recorder.stack else None
+        recorder.stack.append(self)
+        self._recorder = recorder
+        self._lines = recorder.by_line
+        self._always = always
+
+    def trace(self, frame: FrameType, event: str, value: Any) -> Any:
+        """The frame's trace function. Its first part is what every line of the program pays for."""
+        if event == "line":
+            line = frame.f_lineno
+            record = self._lines.get(line)
+            pending = self.pending
+            if pending is not None:
+                if record is None and pending.statement.line <= line <= pending.statement.end_line:
+                    return self.trace  # a further line of the same statement
+                if pending.is_block or pending.count >= pending.next:
+                    self._finish(pending, frame, line)
+            self.pending = record
+            if record is not None:
+                if not record.is_block:
+                    record.count += 1
+                if record.count >= record.next and record.statement.operands:
+                    self._recorder.prepare(record, frame)
+        elif event == "exception":
+            self.pending = None  # it came to nothing
+        elif event == "return":
+            self.leave(frame, value)
+        return self.trace
+
+    def leave(self, frame: FrameType, value: Any) -> None:
+        """The function returns, raises or yields."""
+        pending, recorder = self.pending, self._recorder
+        self.pending = None
+        if pending is not None and not pending.is_block and pending.count >= pending.next:
+            self._finish(pending, frame, 0)
+        if recorder.stack and recorder.stack[-1] is self:
+            recorder.stack.pop()
+        if self._always or recorder.affordable():
+            if value is not None:
+                recorder.leave(frame, value, self.caller)
+            recorder.last_looks(frame)
+
+    def _finish(self, record: Record, frame: FrameType, line: int) -> None:
+        """A statement has run: is it worth a look?"""
+        if record.is_block:
+            if line not in record.statement.body:
+                return
+            record.count += 1
+        if record.statement.targets and record.count >= record.next:
+            self._recorder.look(record, frame)
+
+
+def compare(glimpse: Glimpse, seen: Seen, before: dict[Path, Any], path: Path) -> None:
+    """What became of the operands: a copy or a view, another device or dtype, detached."""
+    tensors = {way: one for way, one in before.items() if type(one) is Seen}
+    origin = tensors.get(path)
+    if len(tensors) == 1:
+        (origin,) = tensors.values()
+        if seen.start and origin.start:
+            glimpse.copied = seen.start != origin.start
+    if origin is not None:
+        glimpse.device_from = origin.device if origin.device != seen.device else None
+        glimpse.dtype_from = origin.dtype if origin.dtype != seen.dtype else None
+    for way, one in tensors.items():
+        shares = seen.start and one.start == seen.start and way != path
+        if shares and one.requires_grad and not seen.requires_grad:
+            glimpse.detached = "".join(way)

@@ -1,0 +1,252 @@
+"""Lines of one file by `sys.settrace`, for Python below 3.12.
+
+Tracing slows every Python function, and a training step runs hundreds of torch's own. So it is
+switched off while a call runs that, as has been seen a few times, leads to no code of the
+learner's, or to the same straight functions every time; those are then counted without being
+followed, but for a call now and then. A call that runs untraced has an object in the place of its
+frame's trace function. The object goes when the frame goes, and switches tracing on again.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+from tensortutor.worker.lens.recorder import GENERATOR, Record, Recorder
+from tensortutor.worker.lens.statements import INNER_FRAMES
+
+OBSERVED = 3
+"""So many times a call is followed before it is taken to lead nowhere."""
+REGULAR = 8
+"""So many times, before it is taken to lead to the same functions always."""
+MOST_ENTERED = 8
+PATIENCE = 2000
+"""Calls without one of the learner's until one is taken to lead nowhere while it still runs."""
+MOST_CALLS = 20_000
+QUIET = ("<frozen importlib", "/torch/_dynamo/", "/torch/_inductor/", "/torch/_logging/")
+"""Files whose functions are not followed: importing and compiling."""
+FOLLOW_S = 2e-5
+"""What it costs to follow a regular call."""
+OPEN, CLOSED, KNOWN = -1, -2, -3
+Call = tuple[int, int, int]
+Heads = tuple[Record, ...]
+Trace = Callable[[FrameType, str, Any], Any]
+
+
+class Site:
+    """A call that leads to the learner's functions. hits: so many times to just these."""
+
+    __slots__ = ("heads", "hits", "next", "passes")
+
+    def __init__(self, heads: Heads) -> None:
+        self.heads = heads
+        self.hits = 1
+        self.passes = 0
+        self.next = 0
+
+
+class Tracer:
+    """Feeds a recorder from one thread."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._path = recorder.path
+        self._fates: dict[Call, int] = {}
+        self._sites: dict[Call, Site] = {}
+        self._known: list[CodeType] = []
+        self._entered: list[Record | None] = []
+        self._thread = threading.get_ident()
+        self._active = False
+        self._era = 0
+        self._quiet = 0
+        self.call = self._make_call()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Trace what is called inside."""
+        self._active = True
+        sys.settrace(self.call)
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Trace no more, in this process."""
+        self._active = False
+        sys.settrace(None)
+
+    def resume(self) -> None:
+        """Tracing goes on: an untraced call is over."""
+        if self._active and sys.gettrace() is None and threading.get_ident() == self._thread:
+            sys.settrace(self.call)
+
+    def _make_call(self) -> Trace:
+        """The global trace function: every Python function that begins pays for it."""
+        path, settrace, resume = self._path, sys.settrace, self.resume
+        fate_of, foreign, learners = self._fates.get, self._foreign, self._learners
+
+        class Resume(Untraced):
+            __slots__ = ()
+
+            def __del__(self) -> None:
+                resume()
+
+        self._resume = Resume
+
+        def call(frame: FrameType, _event: str, _arg: Any) -> Any:
+            code = frame.f_code
+            if code.co_filename == path:
+                return learners(frame, code)
+            back = frame.f_back
+            if back is None:
+                return None
+            # By their ids: to hash a code object takes a while.
+            site = (id(code), id(back.f_code), back.f_lasti)
+            fate = fate_of(site, 0)
+            if fate == CLOSED:
+                frame.f_trace_lines = False
+                settrace(None)
+                return Resume()
+            return foreign(frame, code, site, fate)
+
+        return call
+
+    def _learners(self, frame: FrameType, code: CodeType) -> Any:
+        self._quiet = 0
+        if len(self._entered) > MOST_CALLS:
+            self._entered.clear()
+            self._era += 1
+        if code.co_name in INNER_FRAMES:
+            self._entered.append(None)
+            return None
+        self._entered.append(self._recorder.functions.get(code.co_firstlineno))
+        activation = self._recorder.enter(frame)
+        return None if activation is None else activation.trace
+
+    def _foreign(self, frame: FrameType, code: CodeType, call: Call, fate: int) -> Any:
+        """Somebody else's function that is not closed."""
+        self._quiet += 1
+        if self._quiet > PATIENCE and self._leave_long_call(frame):
+            return None
+        if fate == OPEN:
+            return None
+        if fate == KNOWN:
+            return self._known_call(frame, call)
+        if call not in self._fates:
+            self._known.append(code)  # while it lives, its id is nobody else's
+            if any(part in code.co_filename for part in QUIET):
+                self._fates[call] = CLOSED
+                return None
+            # A generator's frame stays when it yields, so its end would switch nothing on.
+            if code.co_flags & GENERATOR or len(self._fates) > MOST_CALLS:
+                self._fates[call] = OPEN
+                return None
+            self._fates[call] = 0
+        return self._observe(frame, call)
+
+    def _close(self, frame: FrameType) -> Any:
+        frame.f_trace_lines = False
+        sys.settrace(None)
+        return self._resume()
+
+    def _observe(self, frame: FrameType, call: Call) -> Trace:
+        """Follow a call to its end: did it lead to the learner's functions, and to which?"""
+        frame.f_trace_lines = False
+        first, quiet, era = len(self._entered), self._quiet, self._era
+        raised = False
+
+        def trace(_frame: FrameType, event: str, _arg: Any) -> Any:
+            nonlocal raised
+            if event == "exception":
+                raised = True
+            elif event == "return":
+                heads = tuple(self._entered[first : first + MOST_ENTERED + 1])
+                if frame.f_back is None or frame.f_back.f_code.co_filename == self._path:
+                    del self._entered[first:]
+                self._judge(call, heads, quiet, raised=raised or era != self._era)
+            return trace
+
+        return trace
+
+    def _judge(
+        self, call: Call, heads: tuple[Record | None, ...], quiet: int, *, raised: bool
+    ) -> None:
+        fate = self._fates[call]
+        if fate in (OPEN, CLOSED) or raised:
+            return
+        if not heads and fate != KNOWN:
+            # One that makes no calls costs less if it is traced.
+            leaf = fate == 0 and self._quiet == quiet
+            self._fates[call] = OPEN if leaf else CLOSED if fate + 1 >= OBSERVED else fate + 1
+            return
+        site = self._sites.get(call)
+        straight = tuple(head for head in heads if head is not None and head.statement.straight)
+        if len(straight) < len(heads) or not 0 < len(heads) <= MOST_ENTERED:
+            self._fates[call] = OPEN
+        elif site is None and fate == 0:
+            self._sites[call] = Site(straight)
+            self._fates[call] = KNOWN
+        elif site is None or site.heads != straight:
+            self._fates[call] = OPEN
+        else:
+            site.hits += 1
+
+    def _known_call(self, frame: FrameType, call: Call) -> Any:
+        """A call that has led to the same functions so far."""
+        site = self._sites[call]
+        recorder = self._recorder
+        if site.hits < REGULAR:
+            return self._observe(frame, call)
+        site.passes += 1
+        if site.passes < site.next:
+            for head in site.heads:
+                head.count += 1
+            return self._close(frame)
+        recorder.charge(FOLLOW_S)
+        site.next = site.passes + 1 + (0 if recorder.affordable() else site.passes >> 3)
+        return self._observe(frame, call)
+
+    def _leave_long_call(self, frame: FrameType) -> bool:
+        """The call that the learner's line made has been under way for long, all in others' code.
+
+        Then the rest of it is not traced. The first time only a mark is left on it, for the calls
+        counted so far may have been those of many short ones.
+        """
+        self._quiet = 0
+        outer = frame
+        while outer.f_back is not None and outer.f_back.f_code.co_filename != self._path:
+            outer = outer.f_back
+        if outer is frame or outer.f_back is None:
+            return False
+        outer.f_trace_lines = False
+        if type(outer.f_trace) is not Long:
+            outer.f_trace = Long(outer.f_trace)
+            return False
+        outer.f_trace = self._resume()
+        sys.settrace(None)
+        return True
+
+
+class Long:
+    """A trace function that marks its frame and asks the one before it."""
+
+    def __init__(self, before: Any) -> None:
+        self._before = before
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """What a trace function does."""
+        if self._before is not None:
+            self._before(frame, event, arg)
+        return self
+
+
+class Untraced:
+    """In the place of a trace function that is never called."""
+
+    __slots__ = ()
+
+    def __call__(self, *_: Any) -> None:
+        """A trace function must be callable."""
