@@ -150,6 +150,23 @@ COMMANDS = (
             ANYWAY,
         ),
     ),
+    Command(
+        "progress",
+        "standing.progress",
+        "tell what you know well and what not",
+        (CHAPTER,),
+        json=True,
+    ),
+    Command(
+        "export",
+        "export.export",
+        "write lessons as Jupyter notebooks, with your code in them",
+        (
+            arg("name", metavar="LESSON", nargs="?", help="or a chapter"),
+            arg("--all", action="store_true", help="the whole course"),
+            arg("--to", metavar="FOLDER", help="where to; default: this folder"),
+        ),
+    ),
     Command("doctor", "doctor.doctor", "tell what works on this machine", json=True),
     Command(
         "new",

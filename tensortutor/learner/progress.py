@@ -9,6 +9,7 @@ import fcntl
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,41 @@ COMMIT;
 """
 
 
+@dataclass(frozen=True)
+class Record:
+    """What there is about one lesson. attempts: checks until it was passed, or until now.
+
+    questions: how many were answered; right_at_first: how many of those with the first answer.
+    """
+
+    passed_at: str = ""
+    seconds: float = 0.0
+    hints: int = 0
+    steps: int = 0
+    attempts: int = 0
+    questions: int = 0
+    right_at_first: int = 0
+
+
+RECORDS = """
+SELECT l.id, coalesce(l.passed_at, ''), l.seconds, l.hints,
+    (SELECT count(*) FROM step s WHERE s.lesson = l.id),
+    (SELECT count(*) FROM attempt a WHERE a.lesson = l.id AND a.id <= coalesce(
+        (SELECT min(p.id) FROM attempt p WHERE p.lesson = l.id AND p.passed), a.id)),
+    (SELECT count(DISTINCT q.step * 1000 + q.quiz) FROM answer q WHERE q.lesson = l.id),
+    (SELECT count(*) FROM answer f WHERE f.lesson = l.id AND f.correct AND f.id = (
+        SELECT min(e.id) FROM answer e
+        WHERE e.lesson = f.lesson AND e.step = f.step AND e.quiz = f.quiz))
+FROM (
+    SELECT id, passed_at, seconds, hints FROM lesson
+    UNION ALL
+    SELECT DISTINCT lesson, NULL, 0, 0 FROM (
+        SELECT lesson FROM answer UNION SELECT lesson FROM attempt UNION SELECT lesson FROM step)
+    WHERE lesson NOT IN (SELECT id FROM lesson)
+) l
+"""
+
+
 class Progress:
     """The learner's record. Every method may raise StorageError.
 
@@ -96,6 +132,10 @@ class Progress:
         """The ids of the lessons that were passed."""
         rows = self._read("SELECT id FROM lesson WHERE passed_at IS NOT NULL")
         return frozenset(id for (id,) in rows)
+
+    def records(self) -> dict[str, Record]:
+        """What there is about each lesson, by id."""
+        return {id: Record(*values) for id, *values in self._read(RECORDS)}
 
     def mark_passed(self, lesson_id: str) -> None:
         """A lesson's checks all passed. The first time counts."""

@@ -1,0 +1,137 @@
+"""A lesson as a Jupyter notebook, with the learner's own code in it.
+
+The notebook needs torch alone: where tensortutor is not installed, `plot`, `image` and `show` do
+nothing. Each pane is a program of its own in the app; in a notebook they share their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
+from tensortutor.course.model import JUDGED, Lesson
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+DEVICE = """\
+import torch
+
+device = torch.device("{name}")"""
+ANY_DEVICE = """\
+import torch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")"""
+LAB = """
+
+try:
+    import tensortutor.lab
+except ImportError:
+    # What draws in the tutor does nothing here.
+    import sys
+    import types
+
+    lab = types.ModuleType("tensortutor.lab")
+    lab.plot = lab.image = lab.show = lambda *values, **options: None
+    sys.modules["tensortutor"] = types.ModuleType("tensortutor")
+    sys.modules["tensortutor.lab"] = lab"""
+MAY_FAIL = "raises-exception"
+"""The tag with which "Run all" goes on after a cell that raises."""
+RANKS = (
+    "This lesson starts several cooperating processes, which a notebook cannot do. Its code is "
+    "here to be read; `tensortutor run --lesson {id}` runs it."
+)
+
+
+def notebook(lesson: Lesson, code: Callable[[int], str], passed: bool) -> NotebookNode:
+    """The lesson as a notebook of version 4.5.
+
+    code: the text of a step's pane, as the learner has it. passed: the exercise is solved, so its
+    cell is not expected to raise.
+    """
+    from nbformat import v4
+
+    cells = [v4.new_markdown_cell(f"# {lesson.title}\n\n{lesson.goal}")]
+    if lesson.device.startswith("ranks:"):
+        cells.append(v4.new_markdown_cell(RANKS.format(id=lesson.id)))
+    cells.append(v4.new_code_cell(_preamble(lesson)))
+    for index, step in enumerate(lesson.steps):
+        cells.append(v4.new_markdown_cell(f"## {step.title}"))
+        own = code(index) if step.pane is not None else ""
+        cells += _cells(lesson, step, own, passed)
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"  # the same each time: the file can be compared
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})  # type: ignore[no-any-return, unused-ignore]
+
+
+def _preamble(lesson: Lesson) -> str:
+    """What every pane of the app finds ready: the device."""
+    name = lesson.device if lesson.device in ("cpu", "cuda") else ""
+    if lesson.device.startswith("ranks:"):
+        name = "cpu"
+    text = DEVICE.format(name=name) if name else ANY_DEVICE
+    sources = [block.source for step in lesson.steps for block in step.blocks
+               if isinstance(block, (Pane, Failure))]  # fmt: skip
+    return text + (LAB if any("tensortutor.lab" in source for source in sources) else "")
+
+
+def _cells(
+    lesson: Lesson, step: Step, own: str, passed: bool
+) -> Iterator[NotebookNode]:
+    from nbformat import v4
+
+    ranks = lesson.device.startswith("ranks:")
+    for block in step.blocks:
+        if isinstance(block, Prose):
+            yield v4.new_markdown_cell(_links_as_names(block.markdown.strip()))
+        elif isinstance(block, Pane):
+            unsolved = block.kind in JUDGED and not passed
+            yield _code_cell(own, may_fail=unsolved or ranks or _starts_processes(block.source))
+        elif isinstance(block, Failure):
+            yield _code_cell(block.source, may_fail=True)
+            yield v4.new_markdown_cell(f"This ends in\n\n```text\n{block.message.strip()}\n```")
+        else:
+            yield v4.new_markdown_cell(_question(block))
+
+
+def _code_cell(source: str, *, may_fail: bool) -> NotebookNode:
+    from nbformat import v4
+
+    cell = v4.new_code_cell(source.strip("\n"))
+    if may_fail:
+        cell["metadata"]["tags"] = [MAY_FAIL]
+    return cell  # type: ignore[no-any-return, unused-ignore]
+
+
+def _starts_processes(source: str) -> bool:
+    """Processes that are spawned import the program's file, and a notebook has none."""
+    return "spawn" in source or "multiprocessing" in source
+
+
+def _links_as_names(markdown: str) -> str:
+    """Links to other lesson files lead nowhere from a notebook: keep their words."""
+    return re.sub(r"\[([^\]]+)\]\([^)]*\.md[^)]*\)", r"\1", markdown)
+
+
+def _question(quiz: Quiz) -> str:
+    """A question with its answer folded away."""
+    lines = [f"**{quiz.ask}**"]
+    if quiz.choices:
+        lines.append("\n".join(f"- {choice}" for choice in quiz.choices))
+    answer = f"Answer: {_answer(quiz.answer)}"
+    explain = f"\n\n{quiz.explain}" if quiz.explain else ""
+    lines.append(f"<details><summary>Answer</summary>\n\n{answer}{explain}\n\n</details>")
+    return "\n\n".join(lines)
+
+
+def _answer(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return "\n\n" + "\n".join(f"1. `{item}`" for item in value)
+    return f"`{value}`"
