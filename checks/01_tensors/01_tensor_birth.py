@@ -79,8 +79,9 @@ def dtypes(answer, rng, device):
             got,
             right(n, dtype, device),
             name=f"the board of {n} for {dtype}",
-            hint="dtype is the caller's choice. Count in integers and convert the "
-            "finished board: bool cannot count, and 1 + 1 in bool is still True.",
+            dtype_hint="dtype is the caller's choice. Convert the finished board to it.",
+            hint="Count in integers and convert the finished board: bool cannot count, "
+            "and 1 + 1 in bool is still True.",
         )
 
 
@@ -92,8 +93,9 @@ def small(answer, rng, device):
             got,
             right(n, torch.float32, device),
             name=f"the board of {n}",
-            hint="A board of 0 has the shape (0, 0). Most tensor code needs no "
-            "special case for it.",
+            shape_hint="n is the number of rows and of columns, be it 0. Most tensor "
+            "code needs no special case for that.",
+            hint="A board of 1 is a 0. A board of 2 is 0 1 above 1 0.",
         )
 
 

@@ -45,11 +45,16 @@ def dark(answer, rng, device):
     img = torch.randint(1, 127, (1, 3, 5), dtype=torch.uint8).to(device)
     got = answer.normalize_u8(img)
     expect_shape(got, img.shape, name="the model's input")
+    most = got.max().item()
+    wrapped = (
+        "uint8 has no negative numbers: 10 - 128 wraps to 138 before the division "
+        "sees it. In which dtype must you subtract?"
+    )
+    shifted = "The middle between 0 and 255 becomes 0, and what is darker lies below."
     expect_true(
-        got.max().item() < 0,
-        f"pixels from 1 to 126 came out as large as {got.max().item():.3g}",
-        hint="uint8 has no negative numbers: 10 - 128 wraps to 138 before the division "
-        "sees it. In which dtype must you subtract?",
+        most < 0,
+        f"pixels from 1 to 126 came out as large as {most:.3g}",
+        hint=wrapped if most > 1 else shifted,
     )
 
 
@@ -82,8 +87,9 @@ def round_trip(answer, rng, device):
         expect_equal(
             answer.back_to_u8(as_input(some)),
             some,
-            name="the pixels",
-            hint="The way back undoes the way in: -1 is 0, 1 is 255, and pixels are uint8.",
+            name="the picture",
+            dtype_hint="Pixels are uint8 again.",
+            hint="The way back undoes the way in: -1 is 0 and 1 is 255.",
         )
 
 
@@ -91,12 +97,19 @@ def round_trip(answer, rng, device):
 def nearest(answer, rng, device):
     pixels = torch.randint(1, 255, (3, 4, 5), dtype=torch.uint8).to(device)
     aside = torch.rand(3, 4, 5, device=device) * 0.8 - 0.4
+    got = answer.back_to_u8(as_input(pixels + aside))
+    expect_shape(got, pixels.shape, name="the picture")
+    near = (got.double() - pixels.double()).abs().max() <= 1
+    cut = (
+        "A conversion to uint8 cuts the fraction off: 99.9 becomes 99, and the "
+        "picture gets darker each time."
+    )
     expect_equal(
-        answer.back_to_u8(as_input(pixels + aside)),
+        got,
         pixels,
-        name="the pixels",
-        hint="A conversion to uint8 cuts the fraction off: 99.9 becomes 99, and the "
-        "picture gets darker each time.",
+        name="the picture",
+        dtype_hint="Pixels are uint8 again.",
+        hint=cut if near else "The way back undoes the way in: -1 is 0 and 1 is 255.",
     )
 
 
@@ -107,7 +120,8 @@ def overshoot(answer, rng, device):
     expect_equal(
         answer.back_to_u8(x),
         wanted,
-        name="the pixels",
+        name="the picture",
+        dtype_hint="Pixels are uint8 again.",
         hint="uint8 does not stop at its ends, it wraps: 300 becomes 44. Limit the "
         "values while they are still floats.",
     )

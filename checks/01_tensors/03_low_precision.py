@@ -8,9 +8,13 @@ HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 
 
 def among(rng, device, *special):
-    """These values at random places of a 3-d tensor, among values that every format holds."""
+    """These values at random places of a 3-d tensor, among values that every format holds.
+
+    None of them is 0: what becomes of zeros is another check's question.
+    """
     shape = rng.randrange(2, 5), rng.randrange(2, 5), rng.randrange(2, 5)
-    x = torch.randint(-8, 8, shape).float().to(device)
+    x = torch.randint(1, 9, shape) * (2 * torch.randint(0, 2, shape) - 1)
+    x = x.float().to(device)
     places = rng.sample(range(x.numel()), len(special))
     x.view(-1)[places] = torch.tensor(special, device=device)
     return x.transpose(0, 2)  # not contiguous
@@ -33,132 +37,126 @@ def right(x, tol):
     return SINGLE
 
 
+def expect_choice(answer, x, tol, wanted, which, *, loses="", keeps=""):
+    """loses: the hint for a choice that does not keep x; keeps: for one that keeps it too well."""
+    got = answer.pick_dtype(x, tol)
+    order = [HALF, BRAIN, SINGLE]
+    too_early = got in order and order.index(got) < order.index(wanted)
+    general = f"{wanted} keeps every value within {tol:g}, and it is asked before {got}."
+    hint = loses if too_early else keeps or general
+    expect_equal(got, wanted, name=f"the choice for {which}", hint=hint)
+
+
 @check("numbers that float16 holds go to float16")
 def fits(answer, rng, device):
     hint = "float16 is asked first: it keeps more digits, as long as the numbers fit."
+    whole = torch.randint(1, 2049, (4, 5)) * (2 * torch.randint(0, 2, (4, 5)) - 1)
     for x, tol in (
         (torch.tensor([1.0, 2.5, -3.0]), 1e-3),
         (torch.tensor([1.001, 1000.5]), 1e-3),
         (torch.tensor([65504.0, -65504.0]), 1e-3),
-        (torch.randint(-2048, 2049, (4, 5)).float(), 1e-6),
+        (whole.float(), 1e-6),
     ):
-        expect_equal(
-            answer.pick_dtype(x.to(device), tol),
-            HALF,
-            name=f"the choice for values up to {x.abs().max():g}",
-            hint=hint,
-        )
+        which = f"values up to {x.abs().max():g}"
+        expect_choice(answer, x.to(device), tol, HALF, which, keeps=hint)
 
 
 @check("a large number moves to bfloat16, whatever its sign")
 def large(answer, rng, device):
     for value in (70000.0, -70000.0, -1e6, 3e38):
-        x = among(rng, device, value)
-        expect_equal(
-            answer.pick_dtype(x, 1e-2),
-            BRAIN,
-            name=f"the choice with {value:g} in it",
-            hint="The largest value is not the one farthest from zero: -1e6 is far "
-            "beyond float16, and max() does not see it.",
+        far = "float16 ends at 65504. What is larger becomes inf there."
+        negative = (
+            "The largest value is not the one farthest from zero: max() does not see "
+            f"{value:g}, and that is far beyond float16."
         )
+        x = among(rng, device, value)
+        which = f"a tensor with {value:g} in it"
+        expect_choice(answer, x, 1e-2, BRAIN, which, loses=far if value > 0 else negative)
 
 
 @check("a tiny number moves to bfloat16")
 def tiny(answer, rng, device):
+    hint = (
+        "Numbers can be too small as well: float16 makes 1e-8 a 0 and 1e-6 inexact. Both "
+        "are finite, and both are lost."
+    )
     for value in (1e-8, -1e-8, 1e-6, -1e-7):
         x = among(rng, device, value)
-        expect_equal(
-            answer.pick_dtype(x, 1e-2),
-            BRAIN,
-            name=f"the choice with {value:g} in it",
-            hint="Numbers can be too small as well: float16 makes 1e-8 a 0 and 1e-6 "
-            "inexact. Both are finite, and both are lost.",
-        )
+        expect_choice(answer, x, 1e-2, BRAIN, f"a tensor with {value:g} in it", loses=hint)
 
 
 @check("each error is measured against its own value")
 def own_size(answer, rng, device):
-    x = among(rng, device, 30000.0, rng.choice([-1e-7, 1e-7]))
-    expect_equal(
-        answer.pick_dtype(x, 1e-2),
-        BRAIN,
-        name="the choice for 30000 beside 1e-7",
-        hint="Beside 30000 every error of 1e-7 looks small. Relative means relative to "
-        "the value that was rounded.",
+    hint = (
+        "Beside 30000 every error of 1e-7 looks small. Relative means relative to the "
+        "value that was rounded."
     )
+    x = among(rng, device, 30000.0, rng.choice([-1e-7, 1e-7]))
+    expect_choice(answer, x, 1e-2, BRAIN, "30000 beside 1e-7", loses=hint)
 
 
 @check("bfloat16 has to pass the same test")
 def same_test(answer, rng, device):
+    hint = (
+        "bfloat16 reaches far but rounds at the third digit. When it fails too, only "
+        "float32 is left."
+    )
     for special, tol in (
         ((70000.0, 1.001), 1e-4),  # one too large for float16, one too precise for bfloat16
         ((3.401e38,), 1e-2),  # beyond bfloat16's largest
         ((70000.0,), 1e-4),
     ):
-        x = among(rng, device, *special)
-        expect_equal(
-            answer.pick_dtype(x, tol),
-            SINGLE,
-            name=f"the choice with {' and '.join(f'{v:g}' for v in special)} in it",
-            hint="bfloat16 reaches far but rounds at the third digit. When it fails "
-            "too, only float32 is left.",
-        )
+        which = f"a tensor with {' and '.join(f'{v:g}' for v in special)} in it"
+        expect_choice(answer, among(rng, device, *special), tol, SINGLE, which, loses=hint)
 
 
 @check("an error downwards counts as much as one upwards")
 def both_ways(answer, rng, device):
+    hint = "Rounding goes both ways. Compare the size of the error, not its sign."
     for value in (1e6, -1e6):  # bfloat16 takes both 0.06 % nearer to zero
         x = among(rng, device, value)
-        expect_equal(
-            answer.pick_dtype(x, 1e-4),
-            SINGLE,
-            name=f"the choice with {value:g} in it",
-            hint="Rounding goes both ways. Compare the size of the error, not its sign.",
-        )
+        expect_choice(answer, x, 1e-4, SINGLE, f"a tensor with {value:g} in it", loses=hint)
 
 
 @check("a zero does not spoil the test")
 def zeros(answer, rng, device):
     hint = "0 is stored exactly, but 0 / 0 is nan, and nan <= tol is False."
     for x in (torch.tensor([0.0, 1.0]), torch.zeros(2, 3), torch.tensor(0.0)):
-        expect_equal(
-            answer.pick_dtype(x.to(device), 1e-3),
-            HALF,
-            name="the choice for a tensor with zeros",
-            hint=hint,
-        )
+        which = f"{x.tolist()}"
+        expect_choice(answer, x.to(device), 1e-3, HALF, which, keeps=hint)
 
 
 @check("an empty tensor takes float16")
 def empty(answer, rng, device):
+    hint = (
+        "With no values, none is lost. `.all()` of nothing is True, while `.max()` of "
+        "nothing raises."
+    )
     for shape in ((0,), (2, 0, 3)):
-        expect_equal(
-            answer.pick_dtype(torch.zeros(shape, device=device), 1e-3),
-            HALF,
-            name=f"the choice for the shape {list(shape)}",
-            hint="With no values, none is lost. `.all()` of nothing is True, while "
-            "`.max()` of nothing raises.",
-        )
+        x = torch.zeros(shape, device=device)
+        expect_choice(answer, x, 1e-3, HALF, f"the shape {list(shape)}", keeps=hint)
 
 
 @check("the caller's tolerance decides")
 def tolerance(answer, rng, device):
+    hint = "The same tensor may need another dtype when the caller asks for more digits."
     for value, tol, wanted in (
         (1.001, 1e-2, HALF),
         (1.001, 1e-5, SINGLE),
         (70000.0, 1e-2, BRAIN),
         (70000.0, 1e-3, SINGLE),
     ):
-        expect_equal(
-            answer.pick_dtype(among(rng, device, value), tol),
-            wanted,
-            name=f"the choice with {value:g} in it, within {tol:g}",
-            hint="The same tensor may need another dtype when the caller asks for more digits.",
-        )
+        which = f"a tensor with {value:g} in it, within {tol:g},"
+        x = among(rng, device, value)
+        expect_choice(answer, x, tol, wanted, which, loses=hint)
 
 
 @check("any numbers, any tolerance")
 def anything(answer, rng, device):
+    hint = (
+        "Range and precision both count, and the caller says how much. Judge by what the "
+        "trip does to each value."
+    )
     judged = 0
     while judged < 20:
         low, high = sorted(rng.uniform(-9, 9) for _ in range(2))
@@ -169,14 +167,8 @@ def anything(answer, rng, device):
         if wanted is None:
             continue
         judged += 1
-        expect_equal(
-            answer.pick_dtype(x.to(device), tol),
-            wanted,
-            name=f"the choice for sizes from {x.abs().min():.2g} to "
-            f"{x.abs().max():.2g} within {tol:.2g}",
-            hint="Range and precision both count, and the caller says how much. Judge "
-            "by what the trip does to each value.",
-        )
+        which = f"sizes from {x.abs().min():.2g} to {x.abs().max():.2g} within {tol:.2g}"
+        expect_choice(answer, x.to(device), tol, wanted, which, loses=hint)
 
 
 @check("the tensor that came in is unchanged")

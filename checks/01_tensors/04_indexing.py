@@ -38,7 +38,8 @@ def middle(x, h, w):
 def compare(answer, x, h, w, hint):
     with expect_unchanged(x, hint="Cropping reads. Only erase_center writes."):
         got = answer.crop_center(x, h, w)
-    expect_equal(got, middle(x, h, w), name=f"{h} by {w} of {list(x.shape)}", hint=hint)
+    name = f"{h} by {w} of {list(x.shape)}"
+    expect_equal(got, middle(x, h, w), name=name, hint=hint, shape_hint=hint)
 
 
 @check("the crop is the middle of the image")

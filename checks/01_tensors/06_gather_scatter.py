@@ -36,9 +36,9 @@ def wanted(logits, tok):
     return out
 
 
-def compare(answer, logits, tok, hint):
+def compare(answer, logits, tok, hint="", **more):
     got = answer.pick_logprobs(logits, tok)
-    expect_close(got, wanted(logits, tok), dtype=logits.dtype, hint=hint)
+    expect_close(got, wanted(logits, tok), dtype=logits.dtype, hint=hint, **more)
 
 
 def sizes(rng):
@@ -87,7 +87,7 @@ def normalised(answer, rng, device):
     for token in range(v):
         tok = torch.full((b, t), token, device=device)
         got = answer.pick_logprobs(logits, tok)
-        expect_shape(got, (b, t), hint=hint)
+        expect_shape(got, (b, t))
         total = total + got.exp()
     expect_close(
         total, torch.ones(b, t, device=device), name="the sum of exp over all tokens", hint=hint
@@ -117,7 +117,7 @@ def small_sizes(answer, rng, device):
             answer,
             logits,
             tok,
-            hint="A batch of one text, or a text of one token, is still (B, T). Drop the "
+            shape_hint="A batch of one text, or a text of one token, is still (B, T). Drop the "
             "dimension that you added, and only that one.",
         )
 
@@ -133,7 +133,8 @@ def far_apart(answer, rng, device):
         answer,
         logits,
         tok,
-        hint="exp(-1800) is 0 in float32, and its log is -inf. `log_softmax` never leaves the log.",
+        nan_hint="exp(-1800) is 0 in float32, and its log is -inf. `log_softmax` never "
+        "leaves the log.",
     )
 
 
@@ -149,8 +150,9 @@ def banned(answer, rng, device):
         answer,
         logits,
         tok,
-        hint="-inf times 0 is NaN. Look up the one value that is wanted, rather than "
-        "multiplying the rest away. The banned token itself is -inf.",
+        nan_hint="-inf times 0 is NaN. Look up the one value that is wanted, rather than "
+        "multiplying the rest away.",
+        hint="A token whose logit is -inf has the log-probability -inf, and no other has.",
     )
 
 

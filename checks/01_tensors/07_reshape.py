@@ -1,16 +1,14 @@
 """Judges lessons/01_tensors/07_reshape.md."""
 
-from contextlib import contextmanager
-
 import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_equal,
     expect_shape,
     expect_view,
-    fail,
     mutant,
 )
 
@@ -41,21 +39,18 @@ def sizes(rng):
     return rng.sample(range(2, 7), 4)
 
 
-def compare_split(answer, x, H, hint):
-    expect_equal(answer.split_heads(x, H), heads_of(x, H), name="split_heads", hint=hint)
+MERGED = (
+    "Entry [b, t, h*D + d] is y[b, h, t, d]. H and D can be merged once they are neighbours, "
+    "in this order."
+)
 
 
-def compare_merge(answer, y, hint):
-    expect_equal(answer.merge_heads(y), tokens_of(y), name="merge_heads", hint=hint)
+def compare_split(answer, x, H, **hints):
+    expect_equal(answer.split_heads(x, H), heads_of(x, H), name="split_heads", **hints)
 
 
-@contextmanager
-def explained(hint):
-    """An error of torch's inside is shown with this hint."""
-    try:
-        yield
-    except RuntimeError as error:
-        fail(f"RuntimeError: {error}", hint=hint)
+def compare_merge(answer, y, **hints):
+    expect_equal(answer.merge_heads(y), tokens_of(y), name="merge_heads", **hints)
 
 
 @check("split_heads gives (B, H, T, D)")
@@ -113,12 +108,7 @@ def split_is_view(answer, rng, device):
 def merge_values(answer, rng, device):
     B, H, T, D = sizes(rng)
     y = torch.arange(B * H * T * D, device=device).reshape(B, H, T, D)
-    compare_merge(
-        answer,
-        y,
-        hint="Entry [b, t, h*D + d] is y[b, h, t, d]. H and D can be merged once they "
-        "are neighbours, in this order.",
-    )
+    compare_merge(answer, y, hint=MERGED)
 
 
 @check("merge_heads takes any layout in memory")
@@ -128,30 +118,31 @@ def merge_layouts(answer, rng, device):
         "A tensor may be laid out in memory in another order than its dimensions. Where the "
         "numbers are not in the order of the result, they have to be copied."
     )
-    with explained(hint):
-        compare_merge(answer, numbers(rng, device, B, T, H, D).transpose(1, 2), hint)
-        compare_merge(answer, numbers(rng, device, D, T, H, B).permute(3, 2, 1, 0), hint)
-        compare_merge(answer, numbers(rng, device, B, H, T, D), hint)
+    with advising(RuntimeError, saying="view size is not compatible", hint=hint):
+        for y in (
+            numbers(rng, device, B, T, H, D).transpose(1, 2),
+            numbers(rng, device, D, T, H, B).permute(3, 2, 1, 0),
+            numbers(rng, device, B, H, T, D),
+        ):
+            compare_merge(answer, y, hint=MERGED)
 
 
 @check("sizes of 1 stay")
 def ones(answer, rng, device):
     hint = "A batch of one, a text of one token, one head or one channel: still a dimension."
     for B, H, T, D in ((1, 2, 3, 2), (2, 1, 3, 2), (2, 3, 1, 2), (2, 3, 2, 1), (1, 1, 1, 1)):
-        compare_split(answer, numbers(rng, device, B, T, H * D), H, hint)
-        compare_merge(answer, numbers(rng, device, B, H, T, D), hint)
+        compare_split(answer, numbers(rng, device, B, T, H * D), H, shape_hint=hint)
+        compare_merge(answer, numbers(rng, device, B, H, T, D), shape_hint=hint)
 
 
 @check("an empty text stays empty")
 def empty_text(answer, rng, device):
     B, H, _, D = sizes(rng)
-    hint = (
-        "T is 0 here, while B, H and D keep their sizes. -1 cannot be worked out from 0 "
-        "elements, but each size can be worked out from the shape."
-    )
-    with explained(hint):
-        compare_split(answer, torch.zeros(B, 0, H * D, device=device), H, hint)
-        compare_merge(answer, torch.zeros(B, H, 0, D, device=device), hint)
+    keeps = "T is 0 here, while B, H and D keep their sizes."
+    hint = "-1 cannot be worked out from 0 elements, but each size can, from the shape."
+    with advising(RuntimeError, saying="-1", hint=f"{keeps} {hint}"):
+        compare_split(answer, torch.zeros(B, 0, H * D, device=device), H, shape_hint=keeps)
+        compare_merge(answer, torch.zeros(B, H, 0, D, device=device), shape_hint=keeps)
 
 
 @mutant("regroups T together with the channels", caught_by=split_values)

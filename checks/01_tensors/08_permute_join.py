@@ -84,7 +84,7 @@ def pixels(answer, rng, device):
         imgs = images(rng, device, n, c, h, w)
         with expect_unchanged(imgs):
             got = answer.make_grid(imgs, n)
-        expect_equal(got, wanted(imgs, n), hint=hint)
+        expect_equal(got, wanted(imgs, n), hint=hint, shape_hint=hint)
 
 
 @check("a last row with gaps is filled up with zeros")
@@ -92,12 +92,12 @@ def gaps(answer, rng, device):
     nrow = rng.randint(2, 4)
     n = nrow * rng.randint(1, 3) + rng.randint(1, nrow - 1)
     imgs = images(rng, device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(2, 4))
-    expect_equal(
-        answer.make_grid(imgs, nrow),
-        wanted(imgs, nrow),
-        hint="N is not a multiple of nrow here. The last row is still a row: all images "
-        "are shown, and where one is missing, the grid is 0.",
+    hint = (
+        "N is not a multiple of nrow here. The last row is still a row: all images are "
+        "shown, and where one is missing, the grid is 0."
     )
+    got = answer.make_grid(imgs, nrow)
+    expect_equal(got, wanted(imgs, nrow), hint=hint, shape_hint=hint)
 
 
 @check("a row is nrow wide even with fewer images")
@@ -108,7 +108,7 @@ def wide_row(answer, rng, device):
     expect_equal(
         answer.make_grid(imgs, nrow),
         wanted(imgs, nrow),
-        hint="The width is nrow * W, whatever N is.",
+        shape_hint="The width is nrow * W, whatever N is.",
     )
 
 
@@ -119,7 +119,7 @@ def ones(answer, rng, device):
         expect_equal(
             answer.make_grid(imgs, nrow),
             wanted(imgs, nrow),
-            hint="One channel is still a dimension, and so is one line of pixels.",
+            shape_hint="One channel is still a dimension, and so is one line of pixels.",
         )
 
 
@@ -130,7 +130,7 @@ def same_dtype(answer, rng, device):
         expect_equal(
             answer.make_grid(imgs, 2),
             wanted(imgs, 2),
-            hint="`torch.zeros` makes float32 on the CPU. Joined with bytes, the whole "
+            dtype_hint="`torch.zeros` makes float32 on the CPU. Joined with bytes, the whole "
             "grid turns into floats.",
         )
 

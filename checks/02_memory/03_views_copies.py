@@ -64,7 +64,9 @@ def values(answer, rng, device):
     hint = "Same numbers, same shape, same dtype: only the storage is another."
     for name, x in views(rng, device).items():
         with expect_unchanged(x, hint="compact reads x. It does not write to it."):
-            expect_equal(answer.compact(x), compacts(x), name=f"compact of {name}", hint=hint)
+            got = answer.compact(x)
+        name = f"compact of {name}"
+        expect_equal(got, compacts(x), name=name, hint=hint, shape_hint=hint, dtype_hint=hint)
 
 
 @check("compact holds its own elements and nothing else")
@@ -87,7 +89,7 @@ def empty(answer, rng, device):
     x = torch.randn(3, rng.randint(2, 6), device=device)
     for y in (x[:0], x[:, 2:2].T, x[:0].expand(4, 0, -1)):
         got = answer.compact(y)
-        expect_equal(got, y, name="compact of an empty slice", hint="The shape stays.")
+        expect_equal(got, y, name="compact of an empty slice", shape_hint="The shape stays.")
         expect_small(got, "compact of an empty slice", hint=WHOLE)
 
 
@@ -97,7 +99,11 @@ def state_values(answer, rng, device):
     state["none"] = state["rows"][:0]
     got = answer.compact_state(dict(state))
     wanted = {name: compacts(x) for name, x in state.items()}
-    expect_equal(got, wanted, name="the state", hint="Every name comes back with its values.")
+    other = "It came back as the tensor of another name. What makes two tensors the same one?"
+    expect_equal(
+        got, wanted, name="the state", hint="Every name comes back with its values.",
+        shape_hint=other, dtype_hint=other,
+    )  # fmt: skip
     expect_equal(answer.compact_state({}), {}, name="of an empty dict, the state")
 
 
@@ -133,7 +139,7 @@ def apart(answer, rng, device):
     state["bits"] = x.view(torch.int32)
     wanted = {name: compacts(y) for name, y in state.items()}
     got = answer.compact_state(state)
-    expect_equal(got, wanted, name="the state", hint=hint)
+    expect_equal(got, wanted, name="the state", hint=hint, shape_hint=hint, dtype_hint=hint)
     names = list(state)
     for i, name in enumerate(names):
         for other in names[:i]:

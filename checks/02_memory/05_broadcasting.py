@@ -48,9 +48,10 @@ def expect_reading(answer, x, out, hint):
     wanted = x.expand(out).stride()
     got = answer.stretched_strides(shape, stride, out)
     name = f"the reading of {shape}, {stride} as {out}"
+    expect_true(isinstance(got, tuple), f"{name} is {got!r}, a tuple of strides is wanted")
     expect_true(
-        isinstance(got, tuple) and len(got) == len(out),
-        f"{name} has the strides {got!r}, a tuple of {len(out)} is wanted",
+        len(got) == len(out),
+        f"{name} has the strides {got!r}, {len(out)} of them are wanted",
         hint="One stride for each dimension of the result, the new ones in front too.",
     )
     steps = tuple(g if n > 1 else w for g, w, n in zip(got, wanted, out))

@@ -40,7 +40,11 @@ def loss(answer, pred, target, hint):
 
 def expect_loss(answer, pred, target, hint):
     got = loss(answer, pred, target, hint)
-    expect_close(got, wanted(pred, target), dtype=pred.dtype, name="the loss", hint=hint)
+    right = wanted(pred, target)
+    expect_shape(got, (), name="the loss", hint="One number: the mean over all pairs.")
+    if torch.isclose(got.detach().double(), right * target.numel(), rtol=1e-4):
+        hint = "That is the sum over the pairs. The loss is their mean."
+    expect_close(got, right, dtype=pred.dtype, name="the loss", hint=hint)
 
 
 def refusal(answer, p, t, device, hint):
@@ -151,7 +155,7 @@ def gradient(answer, rng, device):
         pred = torch.randn(shape, device=device, requires_grad=True)
         target = torch.randn(n, device=device)
         got = loss(answer, pred, target, hint)
-        expect_shape(got, (), name="the loss", hint=hint)
+        expect_shape(got, (), name="the loss")
         expect_true(got.requires_grad, "the loss has no way back to the predictions", hint=hint)
         got.backward()
         right = 2 * (pred.detach() - target.reshape(shape)) / n

@@ -5,11 +5,11 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_equal,
     expect_true,
     expect_unchanged,
-    fail,
     mutant,
 )
 
@@ -42,47 +42,56 @@ class Remote(torch.Tensor):
         return super().__torch_function__(func, types, args, kwargs)
 
 
-def tensor_of(answer, a, hint):
-    """What to_tensor makes of the array; an exception of the program is a failure with a hint."""
-    try:
+REVERSED = "PyTorch has no negative strides. A copy made by NumPy lays the numbers out anew."
+KINDS = {
+    "f": (torch.float32, "NumPy's floats are float64 by default. Models are float32."),
+    "i": (torch.int64, "Labels and indices are int64, whatever the width of the ints."),
+    "u": (torch.int64, "Unsigned ints of every width become int64, too."),
+    "b": (torch.bool, "A mask of 0 and 1 picks positions 0 and 1 when it indexes."),
+}
+STAYS = "The array is what the tensor is: nothing is converted but bfloat16."
+BRAIN = "NumPy has no bfloat16. float32 holds each of its values exactly."
+RECORD = "NumPy cannot record gradients, so PyTorch wants to hear that you know: `detach()`."
+
+
+def tensor_of(answer, a):
+    """What to_tensor makes of the array."""
+    with advising(ValueError, saying="negative", hint=REVERSED):
         return answer.to_tensor(a)
-    except Exception as error:
-        said = str(error).partition(".")[0]
-        return fail(f"it raises {type(error).__name__}: {said}", hint=hint)
 
 
-def array_of(answer, t, hint):
-    """What to_numpy makes of the tensor; an exception of the program is a failure with a hint."""
-    try:
+def array_of(answer, t):
+    """What to_numpy makes of the tensor."""
+    with (
+        advising(TypeError, saying="BFloat16", hint=BRAIN),
+        advising(RuntimeError, saying="requires grad", hint=RECORD),
+        advising(TypeError, saying="cuda", hint="NumPy reads the CPU's memory alone. `cpu()` "
+                 "brings a tensor there."),
+    ):  # fmt: skip
         return answer.to_numpy(t)
-    except Exception as error:
-        said = str(error).partition(".")[0]
-        return fail(f"it raises {type(error).__name__}: {said}", hint=hint)
 
 
-def expect_tensor_of(answer, a, hint):
+def expect_tensor_of(answer, a, hint=""):
     """The values of the array, in the dtype that the task wants for it."""
-    kinds = {"f": torch.float32, "i": torch.int64, "u": torch.int64, "b": torch.bool}
-    wanted = torch.tensor(a.tolist(), dtype=kinds[a.dtype.kind]).reshape(a.shape)
+    dtype, dtype_hint = KINDS[a.dtype.kind]
+    wanted = torch.tensor(a.tolist(), dtype=dtype).reshape(a.shape)
     name = f"the tensor of an array {a.shape} of {a.dtype}"
-    expect_equal(tensor_of(answer, a, hint), wanted, name=name, hint=hint)
-
-
-def expect_array(got, wanted, name, hint):
-    """An array of exactly this shape, dtype and these values."""
-    expect_true(
-        isinstance(got, np.ndarray),
-        f"{name} is of type {type(got).__name__}, an array is wanted",
-        hint=hint,
+    expect_equal(
+        tensor_of(answer, a), wanted, name=name, hint=hint, shape_hint=hint, dtype_hint=dtype_hint
     )
+
+
+def expect_array(got, wanted, name, dtype_hint=STAYS):
+    """An array of exactly this shape, dtype and these values."""
+    kind = type(got).__name__
+    expect_true(isinstance(got, np.ndarray), f"{name} is of type {kind}, an array is wanted")
     wanted = wanted.detach().cpu()
     shape, dtype = tuple(wanted.shape), str(wanted.dtype).removeprefix("torch.")
-    expect_true(got.shape == shape, f"{name} has the shape {got.shape}, not {shape}", hint=hint)
-    expect_true(
-        str(got.dtype) == dtype, f"{name} is of dtype {got.dtype}, {dtype} is wanted", hint=hint
-    )
-    expect_equal(torch.tensor(got.tolist(), dtype=wanted.dtype).reshape(shape), wanted,
-                 name=name, hint=hint)  # fmt: skip
+    expect_true(got.shape == shape, f"{name} has the shape {got.shape}, not {shape}", hint=STAYS)
+    message = f"{name} is of dtype {got.dtype}, {dtype} is wanted"
+    expect_true(str(got.dtype) == dtype, message, hint=dtype_hint)
+    values = torch.tensor(got.tolist(), dtype=wanted.dtype).reshape(shape)
+    expect_equal(values, wanted, name=name, hint=STAYS)
 
 
 def numbers(rng, *shape):
@@ -94,15 +103,14 @@ def numbers(rng, *shape):
 @check("floats arrive as float32")
 def floats(answer, rng, device):
     n = rng.randint(2, 9)
-    hint = "NumPy's floats are float64 by default. Models are float32."
     for dtype in (np.float64, np.float32, np.float16):
-        expect_tensor_of(answer, numbers(rng, n, 3).astype(dtype), hint)
+        expect_tensor_of(answer, numbers(rng, n, 3).astype(dtype))
 
 
 @check("ints arrive as int64, with every digit")
 def ints(answer, rng, device):
     n = rng.randint(2, 9)
-    hint = "Labels and indices are int64. Signed and unsigned ints of every width become that."
+    hint = "A float32 on the way has 24 bits for digits, and large ints need more."
     for dtype in (np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16):
         top = min(np.iinfo(dtype).max, 2**60)
         values = [rng.randint(top // 2, top) for _ in range(n)]
@@ -112,7 +120,7 @@ def ints(answer, rng, device):
 @check("bools stay bools")
 def bools(answer, rng, device):
     a = np.array([rng.random() < 0.5 for _ in range(12)]).reshape(3, 4)
-    expect_tensor_of(answer, a, "A mask of 0 and 1 picks positions 0 and 1 when it indexes.")
+    expect_tensor_of(answer, a)
 
 
 @check("writing to the array later does not change the tensor")
@@ -120,7 +128,7 @@ def own_block(answer, rng, device):
     n = rng.randint(3, 9)
     for dtype in (np.float32, np.int64, np.bool_, np.float64, np.uint8):
         a = np.ones((n, 2), dtype=dtype)
-        got = tensor_of(answer, a, OWN)
+        got = tensor_of(answer, a)
         a[...] = 0
         changed = f"an array of {a.dtype} was filled with 0, and the tensor changed with it"
         expect_true(bool((got == 1).all()), changed, hint=OWN)
@@ -130,7 +138,7 @@ def own_block(answer, rng, device):
 def array_untouched(answer, rng, device):
     n = rng.randint(3, 9)
     for a in (np.ones((n, 2), dtype=np.float32), np.ones((2, n), dtype=np.int64).T):
-        tensor_of(answer, a, OWN).zero_()
+        tensor_of(answer, a).zero_()
         said = f"the tensor was filled with 0, and the array of {a.dtype} changed with it"
         expect_true(bool((a == 1).all()), said, hint=OWN)
 
@@ -138,7 +146,7 @@ def array_untouched(answer, rng, device):
 @check("reversed arrays keep their order")
 def backwards(answer, rng, device):
     m, n = rng.randint(2, 6), rng.randint(2, 6)
-    hint = "PyTorch has no negative strides. A copy made by NumPy lays the numbers out anew."
+    hint = "Each place of the tensor holds what NumPy shows at that place, read backwards or not."
     for dtype in (np.float64, np.float32, np.int64):
         a = (100 * numbers(rng, m, n)).astype(dtype)
         for view in (a[::-1], a[:, ::-1], a[::-1, ::-1], a[::-1].T):
@@ -164,12 +172,11 @@ def layouts(answer, rng, device):
 def comes_back(answer, rng, device):
     m, n = rng.sample(range(2, 8), 2)
     x = 100 * torch.randn(m, n, device=device)
-    hint = "The array is what the tensor is: nothing is converted but bfloat16."
     for dtype in (torch.float32, torch.float64, torch.float16, torch.int64, torch.uint8):
         t = x.abs().to(dtype)
-        expect_array(array_of(answer, t, hint), t, f"the array of a tensor of {t.dtype}", hint)
+        expect_array(array_of(answer, t), t, f"the array of a tensor of {t.dtype}")
     for t in (x > 0, x.T, x[:, ::2], x[:0], x[0, 0]):
-        expect_array(array_of(answer, t, hint), t, f"the array of a tensor {list(t.shape)}", hint)
+        expect_array(array_of(answer, t), t, f"the array of a tensor {list(t.shape)}")
 
 
 @check("writing to the tensor later does not change the array")
@@ -177,7 +184,7 @@ def array_of_its_own(answer, rng, device):
     n = rng.randint(3, 9)
     for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16):
         t = torch.ones(n, 2, dtype=dtype, device=device)
-        got = array_of(answer, t, OUT)
+        got = array_of(answer, t)
         t.zero_()
         said = f"a tensor of {t.dtype} was filled with 0, and the array changed with it"
         expect_true(bool((got == 1).all()), said, hint=OUT)
@@ -187,9 +194,9 @@ def array_of_its_own(answer, rng, device):
 def tensor_untouched(answer, rng, device):
     t = torch.randn(rng.randint(3, 9), device=device)
     with expect_unchanged(t, hint=OUT):
-        array_of(answer, t, OUT)[...] = 0
+        array_of(answer, t)[...] = 0
     wide = torch.randn(1, 3, device=device).expand(4, 3)
-    got = array_of(answer, wide, OUT)
+    got = array_of(answer, wide)
     got[0] = 99.0
     said = "writing to one row of the array of an expanded tensor changed the others"
     expect_true(bool((got[1:] != 99).all()), said, hint=OUT)
@@ -198,28 +205,26 @@ def tensor_untouched(answer, rng, device):
 @check("bfloat16 leaves as float32")
 def brain(answer, rng, device):
     t = torch.randn(rng.randint(2, 9), 3, device=device).to(torch.bfloat16)
-    hint = "NumPy has no bfloat16. float32 holds each of its values exactly."
-    expect_array(array_of(answer, t, hint), t.float(), "the array of a bfloat16 tensor", hint)
+    expect_array(array_of(answer, t), t.float(), "the array of a bfloat16 tensor", BRAIN)
 
 
 @check("tensors that require a gradient can leave")
 def with_gradient(answer, rng, device):
     n = rng.randint(2, 9)
-    hint = "NumPy cannot record gradients, so PyTorch wants to hear that you know: `detach()`."
     leaf = torch.randn(n, device=device, requires_grad=True)
     for t in (leaf, leaf * 2, leaf.to(torch.bfloat16).float()):
-        expect_array(array_of(answer, t, hint), t, "the array of a tensor with a gradient", hint)
-    expect_true(leaf.requires_grad, "the tensor has lost its gradient", hint=hint)
+        expect_array(array_of(answer, t), t, "the array of a tensor with a gradient")
+    hint = "`detach()` gives another tensor. `requires_grad_(False)` changes the caller's."
+    expect_true(leaf.requires_grad, "the tensor no longer requires a gradient", hint=hint)
 
 
 @check("tensors on a GPU can leave")
 def from_gpu(answer, rng, device):
     values = torch.randn(rng.randint(2, 9), 2)
-    hint = "NumPy reads the CPU's memory alone. `cpu()` brings a tensor there."
     for t in (values, values.to(torch.bfloat16), values > 0):
         remote = t.clone().as_subclass(Remote)
         wanted = t.float() if t.dtype == torch.bfloat16 else t
-        expect_array(array_of(answer, remote, hint), wanted, "the array of a GPU's tensor", hint)
+        expect_array(array_of(answer, remote), wanted, "the array of a GPU's tensor")
 
 
 def numpy_dtype(a):

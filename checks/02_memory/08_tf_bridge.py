@@ -13,6 +13,7 @@ from tensortutor.checking import (
     mutant,
 )
 
+SAME = "Porting moves numbers. It does not convert them."
 ROWS = "Row (h * W + w) * C + c of Keras's weight belongs to column c * H * W + h * W + w here."
 
 
@@ -49,19 +50,24 @@ def right_dense(dense, height, width):
 def expect_images(answer, images, hint):
     with expect_unchanged(images):
         got = answer.images_to_torch(images)
-    expect_equal(got, right_images(images), name="the batch of images", hint=hint)
+    name = "the batch of images"
+    expect_equal(got, right_images(images), name=name, hint=hint, shape_hint=hint, dtype_hint=SAME)
 
 
 def expect_kernel(answer, kernel, hint):
     with expect_unchanged(kernel):
         got = answer.kernel_to_torch(kernel)
-    expect_equal(got, right_kernel(kernel), name="the kernel", hint=hint)
+    right = right_kernel(kernel)
+    expect_equal(got, right, name="the kernel", hint=hint, shape_hint=hint, dtype_hint=SAME)
 
 
 def expect_dense(answer, dense, height, width, hint):
     with expect_unchanged(dense):
         got = answer.dense_to_torch(dense, height, width)
-    expect_equal(got, right_dense(dense, height, width), name="the dense weight", hint=hint)
+    right = right_dense(dense, height, width)
+    units = "PyTorch stores (out, in): each row holds the weights of one unit."
+    name = "the dense weight"
+    expect_equal(got, right, name=name, hint=hint, shape_hint=units, dtype_hint=SAME)
 
 
 def keras(images, kernel, dense):
@@ -141,7 +147,7 @@ def ones(answer, rng, device):
 
 @check("dtypes stay")
 def dtypes(answer, rng, device):
-    hint = "Porting moves numbers. It does not change them."
+    hint = "The values move, whatever their dtype is."
     for dtype in (torch.float64, torch.float16, torch.uint8):
         expect_images(answer, numbered(device, 2, 3, 4, 2, dtype=dtype), hint)
         expect_kernel(answer, numbered(device, 2, 3, 4, 2, dtype=dtype), hint)
@@ -159,11 +165,11 @@ def whole(answer, rng, device):
     hint = "One of the three is out of order. The other checks look at them one by one."
 
     x = answer.images_to_torch(images)
-    expect_shape(x, (n, c, h, w), name="the batch of images", hint=hint)
+    expect_shape(x, (n, c, h, w), name="the batch of images")
     k = answer.kernel_to_torch(kernel)
-    expect_shape(k, (out, c, kh, kw), name="the kernel", hint=hint)
+    expect_shape(k, (out, c, kh, kw), name="the kernel")
     weight = answer.dense_to_torch(dense, height, width)
-    expect_shape(weight, (units, out * height * width), name="the dense weight", hint=hint)
+    expect_shape(weight, (units, out * height * width), name="the dense weight")
     got = functional.linear(functional.conv2d(x, k).flatten(1), weight)
     expect_close(got, keras(images, kernel, dense), name="the network's output", hint=hint)
 

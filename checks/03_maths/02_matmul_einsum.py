@@ -47,11 +47,11 @@ def wanted(q, W, k):
     return torch.stack(texts)
 
 
-def compare(answer, operands, hint, tolerance=1e-4):
+def compare(answer, operands, tolerance=1e-4, **hints):
     q = operands[0]
     got = answer.bilinear(*operands)
     right = wanted(*operands)
-    expect_close(got, right, dtype=q.dtype, rtol=tolerance, atol=tolerance, hint=hint)
+    expect_close(got, right, dtype=q.dtype, rtol=tolerance, atol=tolerance, **hints)
 
 
 def six(rng):
@@ -123,7 +123,7 @@ def relations_apart(answer, rng, device):
     weight[chosen] = 0
     got = answer.bilinear(queries, weight, keys)
     hint = "The relation's letter belongs to W and to the result. It must not be added up."
-    expect_shape(got, (b, r, q, k), hint=hint)
+    expect_shape(got, (b, r, q, k))
     expect_close(
         got[:, chosen],
         torch.zeros(b, q, k, device=device),
@@ -140,13 +140,13 @@ def small(answer, rng, device):
         compare(
             answer,
             problem(device, *sizes),
-            hint="A dimension of size 1 is still a dimension: no squeeze().",
+            shape_hint="A dimension of size 1 is still a dimension: no squeeze().",
         )
     for sizes in ((2, n, 0, 3, 4, 5), (2, n, 3, 0, 4, 5)):
         compare(
             answer,
             problem(device, *sizes),
-            hint="A text without words has no pairs: an empty result, of four dimensions.",
+            shape_hint="A text without words has no pairs: an empty result, of four dimensions.",
         )
 
 
@@ -169,7 +169,7 @@ def lean(answer, rng, device):
 def dtypes(answer, rng, device):
     hint = "Somewhere a fixed dtype got in. The operands agree: leave them as they are."
     sizes = six(rng)
-    compare(answer, problem(device, *sizes, torch.float64), tolerance=1e-10, hint=hint)
+    compare(answer, problem(device, *sizes, torch.float64), tolerance=1e-10, dtype_hint=hint)
     got = answer.bilinear(*problem(device, *sizes, torch.bfloat16))
     expect_dtype(got, torch.bfloat16, hint=hint)
 

@@ -40,10 +40,10 @@ def wanted(x, k):
     return out
 
 
-def compare(answer, x, k, hint, tolerance=1e-4, name="the result"):
+def compare(answer, x, k, tolerance=1e-4, name="the result", **hints):
     got = answer.fft_conv(x, k)
     right = wanted(x, k)
-    expect_close(got, right, dtype=x.dtype, rtol=tolerance, atol=tolerance, name=name, hint=hint)
+    expect_close(got, right, dtype=x.dtype, rtol=tolerance, atol=tolerance, name=name, **hints)
 
 
 def signals(device, n, m, dtype=torch.float32):
@@ -113,13 +113,10 @@ def forwards(answer, rng, device):
 
 @check("odd and even lengths are both right")
 def parity(answer, rng, device):
+    hint = "From the bins alone `irfft` cannot tell an odd length from an even one."
     for n, m in ((7, 4), (8, 4), (7, 5), (16, 16)):
-        compare(
-            answer,
-            *signals(device, n, m),
-            name=f"the result for N = {n}, M = {m}",
-            hint="From the bins alone `irfft` cannot tell an odd length from an even one.",
-        )
+        name = f"the result for N = {n}, M = {m}"
+        compare(answer, *signals(device, n, m), name=name, hint=hint, shape_hint=hint)
 
 
 @check("the kernel may be longer than the signal")
@@ -139,7 +136,8 @@ def ones(answer, rng, device):
             answer,
             *signals(device, n, m),
             name=f"the result for N = {n}, M = {m}",
-            hint="A kernel of one value scales the signal. Nothing may be squeezed away.",
+            shape_hint="Nothing may be squeezed away: a result of length 1 is a vector.",
+            hint="A kernel of one value scales the signal.",
         )
 
 
@@ -147,6 +145,10 @@ def ones(answer, rng, device):
 def leading(answer, rng, device):
     b, c, n = rng.sample(range(2, 8), 3)
     x = torch.randn(n, c, b, device=device).permute(2, 1, 0)
+    hint = (
+        "N and M are the last sizes. All before them is a batch, and the product of two spectra "
+        "broadcasts by itself."
+    )
     for k in (
         torch.randn(c, 3, device=device),
         torch.randn(4, device=device),
@@ -158,18 +160,18 @@ def leading(answer, rng, device):
             x,
             k,
             name=f"the result for x {list(x.shape)} and k {list(k.shape)}",
-            hint="N and M are the last sizes. All before them is a batch, and the product of "
-            "two spectra broadcasts by itself.",
+            hint=hint,
+            shape_hint=hint,
         )
     x, k = torch.randn(n, device=device), torch.randn(c, 3, device=device)
-    compare(answer, x, k, hint="One signal may meet several kernels.")
+    compare(answer, x, k, hint=hint, shape_hint="One signal may meet several kernels.")
 
 
 @check("float64 keeps its precision")
 def double(answer, rng, device):
     x = torch.randn(rng.randrange(5, 12), dtype=torch.float64, device=device)
     k = torch.randn(4, dtype=torch.float64, device=device)
-    compare(answer, x, k, tolerance=1e-11, hint="float64 has an FFT of its own: no detour.")
+    compare(answer, x, k, tolerance=1e-11, dtype_hint="float64 has an FFT of its own: no detour.")
 
 
 @check("float16 and bfloat16 come back as they went in")
@@ -182,7 +184,7 @@ def half(answer, rng, device):
             k,
             tolerance=1e-2,
             name=f"the result for {dtype}",
-            hint="Convert both inputs to float32 before the transforms, and the result back.",
+            dtype_hint="Convert both inputs to float32 before the transforms, and the result back.",
         )
 
 

@@ -41,21 +41,27 @@ def stream(device, sizes, features, offset=0.0):
     return batches
 
 
-def compare(answer, batches, hint, tolerance=1e-4, what=""):
-    expect_stats(answer.running_stats(batches), batches, hint, tolerance, what)
+MEAN = "The mean is the sum over the samples of all batches, divided by how many there are."
+ROWS = "Samples are rows: dimension 0 disappears, and D numbers are left."
 
 
-def expect_stats(got, batches, hint, tolerance=1e-4, what=""):
+def compare(answer, batches, **more):
+    expect_stats(answer.running_stats(batches), batches, **more)
+
+
+def expect_stats(got, batches, tolerance=1e-4, what="", mean_hint=MEAN, hint="", **hints):
+    """mean_hint: for a wrong mean; hint: for a wrong variance."""
     everything = torch.cat(batches).double()
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         fail("running_stats returns two tensors, the mean and the variance")
-    for name, value, right, rtol in (
-        ("the mean", got[0], everything.mean(0), 1e-5),
-        ("the variance", got[1], everything.var(0, correction=0), tolerance),
+    for name, value, right, rtol, said in (
+        ("the mean", got[0], everything.mean(0), 1e-5, mean_hint),
+        ("the variance", got[1], everything.var(0, correction=0), tolerance, hint),
     ):
         expect_close(
-            value, right, dtype=torch.float32, rtol=rtol, atol=1e-5, name=name + what, hint=hint
-        )
+            value, right, dtype=torch.float32, rtol=rtol, atol=1e-5, name=name + what, hint=said,
+            shape_hint=ROWS, **hints,
+        )  # fmt: skip
 
 
 @check("one batch: the variance divides by N")
@@ -87,7 +93,7 @@ def uneven(answer, rng, device):
     compare(
         answer,
         batches,
-        hint="The new mean lies between the two means, nearer to the one of more samples: at "
+        mean_hint="The new mean lies between the two means, nearer to the one of more samples: at "
         "n / (count + n) of the way.",
     )
 
@@ -108,7 +114,7 @@ def offset(answer, rng, device):
 @check("batches of one sample work")
 def singles(answer, rng, device):
     batches = stream(device, [1] * rng.randrange(5, 12), 3, 50.0)
-    hint = "One sample is its own mean, and its squares are 0. All variance is in the gaps."
+    hint = "One sample is its own mean, and nothing is left to square. All variance is in the gaps."
     compare(answer, batches, hint=hint, tolerance=1e-3)
     compare(answer, batches[:1], hint=hint)
 
@@ -117,7 +123,7 @@ def singles(answer, rng, device):
 def empty(answer, rng, device):
     hint = "The mean of no samples is 0/0, nan, and nan stays in every sum."
     for sizes in ([4, 0, 3], [0, 5, 0, 0, 2], [3, 0]):
-        compare(answer, stream(device, sizes, 2), hint=hint)
+        compare(answer, stream(device, sizes, 2), nan_hint=hint)
 
 
 @check("each feature has its own statistics")
@@ -125,9 +131,8 @@ def features(answer, rng, device):
     n = rng.randrange(3, 7)
     scale = torch.arange(1.0, n + 1, device=device)
     batches = [x * scale - 2 * scale for x in stream(device, [n, n], n)]
-    hint = "Samples are rows: dimension 0 disappears, and D numbers are left."
-    compare(answer, batches, hint=hint)
-    compare(answer, stream(device, [4, 3], 1), hint="One feature: the shape is (1,).")
+    compare(answer, batches, hint=ROWS, mean_hint=ROWS)
+    compare(answer, stream(device, [4, 3], 1))
 
 
 @check("the variance of a constant is 0, never less")
@@ -162,9 +167,8 @@ def streaming(answer, rng, device):
         hint="The data set does not fit into memory. Three things are enough to remember: "
         "count, mean and squares.",
     )
-    expect_stats(
-        got, copies, hint="The batches can be walked once. A second loop over them finds nothing."
-    )
+    hint = "The batches can be walked once. A second loop over them finds nothing."
+    expect_stats(got, copies, hint=hint, mean_hint=hint)
 
 
 @check("all arithmetic is in float32, on the device")

@@ -17,6 +17,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+OTHERS = "Python's random", "NumPy's global generator"
+
 
 def parts(answer, n, frac, seed):
     """What split returns: two 1-D int64 tensors on the CPU."""
@@ -69,12 +71,12 @@ def leaves_alone(call, device):
     """`call` moves no stream of the caller's."""
     before = states(device)
     call()
+    seeded = "`torch.manual_seed` sends the default generator back to a start, for everybody. "
     for name, state in states(device).items():
         expect_true(
             state == before[name],
             f"{name} is not where it was before the call",
-            hint="`manual_seed` sends the default generator back to a start, for everybody. "
-            "Draw from a torch.Generator of your own.",
+            hint=("" if name in OTHERS else seeded) + "Draw from a torch.Generator of your own.",
         )
 
 
@@ -86,13 +88,18 @@ def seed_of(rng):
 def partition(answer, rng, device):
     n = rng.randrange(30, 80)
     first, second = parts(answer, n, rng.uniform(0.3, 0.7), seed_of(rng))
-    expect_equal(
-        torch.cat([first, second]).sort().values,
-        torch.arange(n),
-        name="both parts together, sorted,",
-        hint="Two orders that were drawn one after the other know nothing of each other. Draw "
-        "one, and cut it.",
-    )
+    for name, part in (("first", first), ("second", second)):
+        expect_true(
+            len(part.unique()) == len(part),
+            f"a number is in the {name} part twice",
+            hint="`randint` draws each number without a thought for those before it. "
+            "`randperm` draws an order: each number once.",
+        )
+    hint = "Two orders that were drawn one after the other know nothing of each other. Draw one, "
+    hint += "and cut it."
+    both = torch.cat([first, second]).sort().values
+    name = "both parts together, sorted,"
+    expect_equal(both, torch.arange(n), name=name, hint=hint, shape_hint=hint)
 
 
 @check("split: the first part has int(n * frac) numbers")
@@ -201,12 +208,12 @@ def seeds_apart(answer, rng, device):
     seen = {}
     for pair in dict.fromkeys(pairs):
         order = tuple(order_of(answer, n, *pair).tolist())
+        other = seen.get(order, pair)
+        mixed = "From one number that is made of two, nobody can tell which two they were."
         expect_true(
             order not in seen,
-            f"seed {pair[0]}, epoch {pair[1]} has the order of "
-            f"seed {seen.get(order, pair)[0]}, epoch {seen.get(order, pair)[1]}",
-            hint="From the sum of two numbers, or their product, nobody can tell which two they "
-            "were.",
+            f"seed {pair[0]}, epoch {pair[1]} has the order of seed {other[0]}, epoch {other[1]}",
+            hint="The seed must have a say, too." if other[1] == pair[1] else mixed,
         )
         seen[order] = pair
 

@@ -9,6 +9,7 @@ import torch
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_equal,
     expect_true,
     mutant,
@@ -259,6 +260,14 @@ def put_back(kept):
     random.setstate(kept[0])
     np.random.set_state(kept[1])
     torch.set_rng_state(kept[2])
+
+
+equivalent(
+    "with torch.random.fork_rng(devices=gpus):",
+    "with torch.random.fork_rng():",
+    because="without devices it keeps the generators of all GPUs too, and only warns where there "
+    "are several; on a CPU there is none",
+)
 
 
 @mutant("seeds torch only", caught_by=repeats)

@@ -14,6 +14,7 @@ from tensortutor.checking import (
     expect_true,
     expect_unchanged,
     mutant,
+    recorded,
 )
 
 META = torch.device("meta")
@@ -22,7 +23,7 @@ Pair = namedtuple("Pair", "image label")
 
 def expect_on(got, device, name, hint):
     """`got` is a tensor on the device."""
-    expect_true(isinstance(got, torch.Tensor), f"{name} is no tensor", hint=hint)
+    expect_true(isinstance(got, torch.Tensor), f"{name} is no tensor")
     wanted = torch.empty(0, device=device).device
     expect_true(got.device == wanted, f"{name} is on {got.device}, not on {wanted}", hint=hint)
 
@@ -57,7 +58,8 @@ def values(answer, rng, device):
     }
     got = answer.to_device(start, device)
     wanted = {key: t.to(device) for key, t in start.items()}
-    expect_equal(got, wanted, name="the batch", hint="Only the device changes.")
+    hint = "Only the device changes."
+    expect_equal(got, wanted, name="the batch", hint=hint, shape_hint=hint, dtype_hint=hint)
 
 
 @check("a bare tensor is a batch too")
@@ -129,12 +131,10 @@ def others(answer, rng, device):
         "text": ("a", b"b"),
     }
     got = answer.to_device(start, META)
-    expect_equal(
-        got,
-        start,
-        name="the batch without tensors",
-        hint="Texts, numbers and None have no device. A text is no list of letters here.",
-    )
+    hint = "Texts, numbers and None have no device. A text is no list of letters here."
+    for key, value in got.items():
+        expect_true(not isinstance(value, torch.Tensor), f"{key!r} became a tensor", hint=hint)
+    expect_equal(got, start, name="the batch without tensors", hint=hint)
     expect_true(got["thing"] is thing, "an object was copied", hint="Hand it on as it is.")
 
 
@@ -173,7 +173,8 @@ def normalises(answer, rng, device):
         mean, std = torch.randn(c, device=device), torch.rand(c, device=device) + 0.5
         x = torch.randn(b, c, device=device)
         with expect_unchanged(x, mean, std):
-            got = answer.Normalize(mean, std)(x)
+            norm = answer.Normalize(mean, std)
+            got = recorded(answer, "Normalize(mean, std)", norm)(x)
         expect_close(got, (x - mean) / std, hint="Subtract the mean, then divide by std.")
 
 
@@ -189,7 +190,9 @@ def moves(answer, rng, device):
             f"`{name}` after .to('meta')",
             hint="`to` moves what is registered. A tensor in a plain attribute is not.",
         )
-    expect_on(moved(torch.randn(3, c, device="meta")), META, "the output", hint="")
+    call = recorded(answer, "Normalize(mean, std)", moved)
+    hint = "What is computed with must have moved as well, and nothing else must be made."
+    expect_on(call(torch.randn(3, c, device="meta")), META, "the output", hint=hint)
 
 
 @check("they follow a change of dtype")
@@ -198,9 +201,9 @@ def dtype(answer, rng, device):
     norm = answer.Normalize(mean, std).to(torch.float64)
     x = torch.randn(2, 3, device=device, dtype=torch.float64)
     expect_close(
-        norm(x),
+        recorded(answer, "Normalize(mean, std)", norm)(x),
         (x - mean.double()) / std.double(),
-        hint="A module converts what it has registered, as it moves it.",
+        dtype_hint="A module converts what it has registered, as it moves it.",
     )
 
 

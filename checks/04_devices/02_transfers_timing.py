@@ -31,8 +31,14 @@ class Device:
         return self.time
 
 
+LAUNCH = (
+    "You have measured the launch: fn returned, and the device was still at work. The clock may "
+    "stop when nothing is left to do."
+)
+
+
 def compare(answer, device, wanted, hint, **counts):
-    """bench on this device gives the wanted number of seconds."""
+    """bench on this device gives the wanted number of seconds. hint: where it is not the launch."""
     got = answer.bench(device.fn, device.sync, device.clock, **counts)
     expect_true(
         isinstance(got, float),
@@ -40,20 +46,18 @@ def compare(answer, device, wanted, hint, **counts):
         hint="One number of seconds, as Python's float.",
     )
     said = ", ".join(f"{key}={value}" for key, value in counts.items())
+    launch = math.isclose(got, device.launch, rel_tol=1e-6)
     expect_true(
         math.isclose(got, wanted, rel_tol=1e-6, abs_tol=1e-9),
         f"with {said}, bench says {got:.6g} s where {wanted:.6g} s are right",
-        hint=hint,
+        hint=LAUNCH if launch else hint,
     )
 
 
 @check("the device's work is part of the time")
 def waits(answer, rng, device):
     work = rng.uniform(0.1, 0.9)
-    hint = (
-        "You have measured the launch: fn returned, and the device was still at work. "
-        "The clock may stop when nothing is left to do."
-    )
+    hint = "Each sample is one call: its launch, and its work on the device."
     compare(answer, Device([work]), work + 0.001, hint, warmup=2, iters=1)
     compare(answer, Device([work]), work + 0.001, hint, warmup=2, iters=5)
 

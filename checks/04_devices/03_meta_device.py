@@ -194,7 +194,11 @@ def computes(answer, rng, device):
     model = answer.from_checkpoint(make, source.state_dict(), device).eval()
     where = torch.empty(0, device=device).device
     for name, t in model.state_dict().items():
-        expect_true(t.device == where, f"{name} is on {t.device}, not on {where}")
+        expect_true(
+            t.device == where,
+            f"{name} is on {t.device}, not on {where}",
+            hint="What is taken from state is on the CPU: one move is left.",
+        )
     x = torch.randn(4, source[0].in_features)
     expect_close(model(x.to(device)), source(x).to(where), atol=1e-4, name="the model's output")
     on = answer.from_checkpoint(make, source.state_dict(), torch.device("meta"))
@@ -209,14 +213,13 @@ def computes(answer, rng, device):
 def trainable(answer, rng, device):
     make = stack(rng)
     model = answer.from_checkpoint(make, make().state_dict(), device)
+    hint = "Parameters must come out as Parameters that require grad."
+    for name, p in model.named_parameters():
+        expect_true(p.requires_grad, f"{name} does not require grad", hint=hint)
     x = torch.randn(5, model[0].in_features, device=device)
     model(x).sum().backward()
     for name, p in model.named_parameters():
-        expect_true(
-            p.requires_grad and p.grad is not None,
-            f"{name} gets no gradient",
-            hint="Parameters must come out as Parameters that require grad.",
-        )
+        expect_true(p.grad is not None, f"{name} gets no gradient", hint=hint)
 
 
 @check("a checkpoint with a missing tensor is refused")

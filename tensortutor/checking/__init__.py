@@ -8,7 +8,7 @@ run's seed; torch's global generator is seeded from it before each check. `devic
 `torch.device` that the learner chose.
 """
 
-from tensortutor.checking.answer import Answer
+from tensortutor.checking.answer import Answer, recorded
 from tensortutor.checking.declare import accepted, check, equivalent, mutant
 from tensortutor.checking.expect import (
     Unmet,
@@ -43,4 +43,5 @@ __all__ = [
     "expect_view",
     "fail",
     "mutant",
+    "recorded",
 ]

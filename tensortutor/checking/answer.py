@@ -41,7 +41,7 @@ class Answer:
         return self._recorded(name, value) if isinstance(value, FUNCTIONS) else value
 
     def _recorded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
+        @functools.wraps(function, updated=())
         def call(*args: Any, **kwargs: Any) -> Any:
             self.last_call = describe_call(name, args, kwargs)
             self.last_result = ""
@@ -54,6 +54,14 @@ class Answer:
             return result
 
         return call
+
+
+def recorded(answer: Answer, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Something callable that belongs to the program, with its calls shown as those of `name`.
+
+    The functions of an answer are recorded as they are; methods and modules are not.
+    """
+    return answer._recorded(name, function)
 
 
 class MissingName(Exception):

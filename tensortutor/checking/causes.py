@@ -5,6 +5,8 @@ import itertools
 import torch
 from torch import Tensor, isclose
 
+PRECISION = "Nearly right: precision was lost on the way."
+NONFINITE = "There is NaN where a number belongs.", "There is infinity where a number belongs."
 MOST_DIMS = 4
 """Permutations of more dimensions than this are not tried (5! comparisons add little)."""
 
@@ -35,7 +37,7 @@ def cause_of_values(got: Tensor, wanted: Tensor) -> str:
     if strange:
         return strange
     if bool(isclose(a, b, rtol=1e-3, atol=0.0, equal_nan=True).all()):
-        return "Nearly right: precision was lost on the way."
+        return PRECISION
     if a.numel() < 2:
         return ""
     if close(a, -b):
@@ -57,9 +59,9 @@ def cause_of_values(got: Tensor, wanted: Tensor) -> str:
 def cause_of_nonfinite(a: Tensor, b: Tensor) -> str:
     """NaN or infinity where a number belongs."""
     if bool((a.isnan() & ~b.isnan()).any()):
-        return "There is NaN where a number belongs."
+        return NONFINITE[0]
     if bool((a.isinf() & ~b.isinf()).any()):
-        return "There is infinity where a number belongs."
+        return NONFINITE[1]
     return ""
 
 

@@ -1,5 +1,6 @@
 """Short words for values: `f32[2, 3]`, as the lens and the checks show them."""
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -27,6 +28,8 @@ def describe(value: Any) -> str:
         return describe_tensor(value)
     if isinstance(value, torch.device):
         return str(value)
+    if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
+        return describe_array(value)
     if isinstance(value, torch.nn.Module):
         return type(value).__name__
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
@@ -35,7 +38,9 @@ def describe(value: Any) -> str:
         if isinstance(value, tuple) and len(value) == 1:
             more = ","
         return f"[{items}{more}]" if isinstance(value, list) else f"({items}{more})"
-    if type(value) is dict:
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return describe_named(value)
+    if type(value) in (dict, OrderedDict):
         pairs = [f"{describe(key)}: {describe(item)}" for key, item in list(value.items())[:3]]
         more = f", … {len(value)} in all" if len(value) > 3 else ""
         return f"{{{', '.join(pairs)}{more}}}"
@@ -54,6 +59,23 @@ def describe_tensor(tensor: torch.Tensor) -> str:
     return f"{dtype}[{', '.join(map(str, tensor.shape))}]{where}"
 
 
+def describe_named(value: Any) -> str:
+    """`Pair(image=f32[3], label=i64[])`: a named tuple."""
+    items = zip(value._fields, tuple.__iter__(value), strict=False)
+    words = ", ".join(f"{name}={describe(item)}" for name, item in items)
+    return f"{type(value).__name__}({words})"
+
+
+def describe_array(array: Any) -> str:
+    """`array f64[2, 3]`: a NumPy array, with its strides in elements if it is not contiguous."""
+    name = str(array.dtype)
+    known = getattr(torch, name, None)
+    dtype = SHORT[known] if known in SHORT else name
+    strides = tuple(step // array.itemsize for step in array.strides)
+    where = "" if array.flags.c_contiguous else f" strides {strides}"
+    return f"array {dtype}[{', '.join(map(str, array.shape))}]{where}"
+
+
 def describe_kind(value: Any) -> str:
     """What kind of thing a value is. No code of its own runs, its items stay unseen."""
     if value is None:
@@ -70,10 +92,19 @@ def with_article(word: str) -> str:
 
 
 def describe_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """`split_heads(f32[2, 3, 20], 4)`."""
-    words = [describe(arg) for arg in args]
-    words += [f"{key}={describe(value)}" for key, value in kwargs.items()]
+    """`split_heads(f32[2, 3, 20], 4)`, with the strides of what is not contiguous."""
+    words = [describe(arg) + layout(arg) for arg in args]
+    words += [f"{key}={describe(value)}{layout(value)}" for key, value in kwargs.items()]
     return f"{name}({', '.join(words)})"
+
+
+def layout(value: Any) -> str:
+    """How a tensor lies in memory, where that is not as its shape says: ` strides (1, 6)`."""
+    if type(value) is not torch.Tensor or value.layout != torch.strided:
+        return ""
+    strides = "" if value.is_contiguous() else f" strides {value.stride()}"
+    offset = value.storage_offset()
+    return f"{strides} offset {offset}" if offset else strides
 
 
 def describe_values(got: torch.Tensor, wanted: torch.Tensor) -> tuple[str, str]:

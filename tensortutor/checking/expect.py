@@ -5,7 +5,8 @@ is no: `expect_close` asks for values, `expect_shape` for the shape. When it fai
 to its question (a list where a tensor is wanted, the wrong shape where values are compared), the
 hint would speak of something else, and a general one takes its place. Where the author has a
 better one, `shape_hint` and `dtype_hint` are for these; `nan_hint` is for NaN or infinity in the
-place of a number, where that is another mistake than a wrong number.
+place of a number, where that is another mistake than a wrong number. Digits that are lost speak
+of a dtype: without a `hint`, they get the `dtype_hint`.
 
 The functions of torch that decide are taken by name when this module is imported, before any
 program of a learner runs, so that a program which replaces them changes nothing here.
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor, isclose, isnan
 
 from tensortutor.checking import advice
-from tensortutor.checking.causes import cause_of_nonfinite, cause_of_shape, cause_of_values
+from tensortutor.checking.causes import NONFINITE, PRECISION, cause_of_shape, cause_of_values
 from tensortutor.checking.describe import (
     describe,
     describe_tensor,
@@ -255,14 +256,22 @@ def _expect_tensor(
     first = tuple(int(i) for i in (strange if len(strange) else wrong)[0])
     found, right = describe_values(a[first], b[first])
     place = f"at {list(first)}" if first else "in its only element"
+    cause = cause_of_values(a, b)
     raise Unmet(
         f"{name} {describe_tensor(got)} has {len(wrong)} of {same.numel()} values wrong",
         got=found,
         expected=right,
         where=place,
-        cause=cause_of_values(a, b),
-        hint=hints.nan if hints.nan and cause_of_nonfinite(a, b) else hints.value,
+        cause=cause,
+        hint=_hint_for(cause, hints),
     )
+
+
+def _hint_for(cause: str, hints: Hints) -> str:
+    """The hint that speaks of wrong values of this kind. Lost digits are a matter of dtypes."""
+    if hints.nan and cause in NONFINITE:
+        return hints.nan
+    return hints.value or (hints.dtype if cause == PRECISION else "")
 
 
 def _comparable(got: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:

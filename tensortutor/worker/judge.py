@@ -6,9 +6,10 @@ import json
 import random
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -76,8 +77,9 @@ class Judging:
             answer.last_call = answer.last_result = ""
             answer.calls = Counter()
             put_back = self._snapshot.mark()
-            watch = Watch(check, answer, path, self._judge.filename, self._variant)
-            with calm(), watch if check.watched else contextlib.nullcontext():
+            whose = Whose(path, self._judge.filename, self._variant)
+            watch = Watch(check, answer, whose)
+            with calm(), own_warnings(whose), watch if check.watched else contextlib.nullcontext():
                 verdict = judge_once(check, answer, seed, self._device, path)
             put_back()
             verdict = watch.overrule(verdict)
@@ -135,7 +137,7 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
     except MissingName as missing:
         return Verdict(check.name, False, seed, 0.0, message=str(missing))
     except Advised as advised:
-        said = {**blame(advised.error, path, answer), "hint": advised.hint}
+        said = {**blame(advised.error, path, answer), "cause": "", "hint": advised.hint}
         return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
     except KeyboardInterrupt:
         raise
@@ -201,43 +203,64 @@ def calm() -> Iterator[None]:
         torch.set_default_device(None)
 
 
-class Watch(TorchFunctionMode):
-    """Counts the torch functions that the learner's code calls, and refuses the forbidden ones.
+class Whose:
+    """Tells whether the code that runs is the learner's or the check's.
 
-    A call is the learner's when their file is nearer on the stack than the check file, so helpers
-    of the check itself may use what the learner may not. The code of a variant stands in the check
+    It is the learner's when their file is nearer on the stack than the check file, so helpers of
+    the check itself may do what the learner may not. The code of a variant stands in the check
     file, but takes the place of the learner's.
     """
 
-    def __init__(
-        self, check: Check, answer: Answer, path: str, check_path: str, variant: set[CodeType]
-    ) -> None:
-        super().__init__()
-        self._variant = variant
-        self._check = check
-        self._answer = answer
+    def __init__(self, path: str, check_path: str, variant: set[CodeType]) -> None:
         self._own = {path: True, check_path: False}
-        self._refused = ""
+        self._variant = variant
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = base_name(function_name(func))
-        if self._is_learners():
-            self._answer.calls[name] += 1
-            if name in self._check.forbid:
-                self._refused = name
-                raise Forbidden(name)
-        return func(*args, **(kwargs or {}))
-
-    def _is_learners(self) -> bool:
-        frame = sys._getframe(2)
+    def is_learners(self, frame: FrameType | None) -> bool:
+        """Of the code that has led to this frame."""
         while frame is not None:
             if frame.f_code in self._variant:
                 return True
             own = self._own.get(frame.f_code.co_filename)
             if own is not None:
                 return own
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return False
+
+
+@contextlib.contextmanager
+def own_warnings(whose: Whose) -> Iterator[None]:
+    """What the check itself does may warn as it likes: only the learner's warnings are shown."""
+    show = warnings.showwarning
+
+    def show_learners(*args: Any, **kwargs: Any) -> None:
+        if whose.is_learners(sys._getframe(1)):
+            show(*args, **kwargs)
+
+    warnings.showwarning = show_learners
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
+
+
+class Watch(TorchFunctionMode):
+    """Counts the torch functions that the learner's code calls, and refuses the forbidden ones."""
+
+    def __init__(self, check: Check, answer: Answer, whose: Whose) -> None:
+        super().__init__()
+        self._check = check
+        self._answer = answer
+        self._whose = whose
+        self._refused = ""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = base_name(function_name(func))
+        if self._whose.is_learners(sys._getframe(1)):
+            self._answer.calls[name] += 1
+            if name in self._check.forbid:
+                self._refused = name
+                raise Forbidden(name)
+        return func(*args, **(kwargs or {}))
 
     def overrule(self, verdict: Verdict) -> Verdict:
         """A forbidden call fails the check even where the program swallowed the refusal."""

@@ -142,6 +142,17 @@ def test_a_hint_about_nan_is_for_nan_and_infinity_alone():
     assert unmet(expect_close, torch.zeros(2), torch.ones(2), **both).hint == HINT
 
 
+def test_lost_digits_are_a_matter_of_the_dtype():
+    got = torch.full((2,), 1 + 1e-4, dtype=torch.float64)
+    wanted = torch.ones(2, dtype=torch.float64)
+    for wrong, hints, hint in (
+        (got, {"dtype_hint": "Stay in float64."}, "Stay in float64."),
+        (got, {"dtype_hint": "Stay in float64.", "hint": HINT}, HINT),
+        (2 * got, {"dtype_hint": "Stay in float64."}, ""),
+    ):
+        assert unmet(expect_close, wrong, wanted, rtol=1e-9, **hints).hint == hint
+
+
 @pytest.mark.parametrize("expectation", [expect_shape, expect_dtype, expect_view, expect_copy])
 def test_hints_about_a_tensor_say_nothing_of_what_is_none(expectation):
     second = {expect_shape: (2,), expect_dtype: torch.int64}.get(expectation, ONES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortutor.protocol.events import Judged, Notice, Verdict
+from tensortutor.protocol.events import Judged, Notice, Output, Verdict
 from tensortutor.protocol.jobs import Job, Judge
 from tensortutor.runner import Runner, Settings
 
@@ -193,6 +193,24 @@ def test_an_authors_hint_is_for_the_error_it_names(runner):
         assert verdict.where.startswith("line ")
         assert verdict.hint.startswith(hint)
         assert bool(verdict.hint) == bool(hint)
+
+
+def test_warnings_of_the_check_itself_are_no_concern_of_the_learner(runner):
+    checks = """
+import warnings
+from tensortutor.checking import check
+
+@check("warns and is warned")
+def warns(answer, rng, device):
+    warnings.warn("from the check")
+    answer.double(1)
+"""
+    source = "import warnings\ndef double(x):\n    warnings.warn('from the answer')\n"
+    events, _, judged = judge(runner, source, checks=checks, names=())
+    errors = "".join(e.text for e in events if isinstance(e, Output) and e.stream == "stderr")
+    assert judged.ok
+    assert "double.py:3: UserWarning: from the answer" in errors
+    assert "from the check" not in errors
 
 
 def test_a_missing_name_is_said(runner):
