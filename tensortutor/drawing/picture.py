@@ -30,7 +30,7 @@ def picture_rows(
     title = clip(clean(picture.title, look), width) if titled else ""
     head: list[Row] = [[Span(title)]] if title else []
     tail = [[Span(line, dim=True)] for line in wrap(clean(picture.caption, look).split(), width)]
-    if picture.kind == "heat" and picture.png:
+    if picture.kind == "heat" and picture.low < picture.high:
         tail.append(scale_row(picture, width, look))
     room = height - 1
     head = head[: max(room, 0)]
