@@ -8,7 +8,7 @@ import pytest
 from tensortutor.drawing.png import Pixels, encode
 from tensortutor.protocol.drawings import Picture, Plot, Series
 from tensortutor.protocol.events import Event, Finished, Output, Raised
-from tensortutor.ui import glyphs
+from tensortutor.ui import glyphs, graphics
 from tensortutor.ui.feed import Feed
 from tensortutor.ui.widgets.drawings import NOTHING, DrawingsPane, Sheets
 from tests.ui.fakes import DONE, FakeRun, judges, plays, waits
@@ -221,3 +221,26 @@ def test_of_each_drawing_only_the_newest_waits():
     feed.pump()  # would wait for ever if 2,000 events had to wait
     waiting = feed.take()
     assert waiting == [Output("stdout", "a"), *events[-2:], Output("stdout", "b"), DONE]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the library's own, of Pillow
+async def test_a_terminal_with_pixels_gets_the_picture_itself(setting, until, monkeypatch):
+    library = pytest.importorskip("textual_image.widget")
+    assert graphics.widget() is None  # no terminal here has any
+    monkeypatch.setattr(graphics, "widget", lambda: library.HalfcellImage)
+    newer = Picture("cat", "image", picture().png, "newer words")
+    broken = Picture("dog", "image", "????", "never said")
+    setting.runner.script = plays(plot(1.0), picture(), newer, broken)
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("r")
+        await until(pilot, lambda: "newer words" in drawn(screen))
+        _, cat, dog = sheets(screen)
+        words = dog.query_one(".pixels-words")  # below what shows
+        await until(pilot, lambda: str(words.content).startswith("This picture cannot be shown"))
+        image = cat.query_one(library.HalfcellImage)
+        assert image.image.size == (256, 256)
+        assert image.image.getpixel((255, 255)) == (255, 0, 0)
+        assert image.size.area
+        assert dog.query_one(library.HalfcellImage).image is None
