@@ -8,7 +8,7 @@ from tensortutor.drawing.png import decode
 from tensortutor.protocol.drawings import MOST_DRAWINGS, MOST_POINTS, Picture, Plot
 from tensortutor.protocol.events import Finished, Notice, Output, Raised
 from tensortutor.protocol.jobs import Job
-from tensortutor.runner.drawings import EVERY_S, Drawings
+from tensortutor.runner.drawings import BYTES_PER_S, EVERY_S, Drawings
 from tests.runner.test_run import only, run, text
 
 IMPORT = "import torch\nfrom tensortutor.lab import plot, image, show\n"
@@ -189,3 +189,17 @@ def test_a_flood_of_one_drawing_is_passed_on_now_and_then():
     assert 90 <= len(passed) <= 101
     assert [picture.caption for picture in gate.rest()] == ["999"]
     assert not list(gate.rest())
+
+
+def test_a_flood_of_large_pictures_is_held_to_so_many_bytes():
+    clock = Clock()
+    gate = Drawings(clock)
+    large = "A" * (BYTES_PER_S // 10)
+    passed = [list(gate.take(Picture(f"{n}", "image", large))) for n in range(5)]
+    assert all(passed)  # the first of each
+    later = []
+    for number in range(1_000):
+        clock.now += 0.01
+        later += gate.take(Picture(f"{number % 5}", "image", large))
+    assert 50 <= len(later) <= 105
+    assert len(list(gate.rest())) <= 5
