@@ -207,7 +207,13 @@ def test_a_program_that_watches_its_calls_does_not_see_ours(sent):
 
 
 def test_compiled_code_draws_and_is_not_traced_into(sent):
-    @torch.compile(backend="eager")
+    graphs = []
+
+    def backend(graph, _inputs):
+        graphs.append([node.name for node in graph.graph.nodes if node.op.startswith("call")])
+        return graph.forward
+
+    @torch.compile(backend=backend)
     def double(x):
         y = x * 2
         show(y, title="y")
@@ -217,6 +223,7 @@ def test_compiled_code_draws_and_is_not_traced_into(sent):
     assert double(torch.ones(2)).tolist() == [2.0, 2.0]
     assert [drawing.title for drawing in sent] == ["y", "sum"]
     assert sent[1].series[0].ys == (4.0,)
+    assert graphs == [["y"], ["sum_1"]]
 
 
 def test_under_vmap_there_are_no_values_of_one_tensor(sent):
