@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from tensortutor.drawing.text import for_stream, is_unicode
+from tensortutor.drawing.rows import is_unicode
 from tensortutor.protocol.drawings import Drawing
 from tensortutor.protocol.events import Finished, Output, Verdict
 
@@ -115,6 +115,8 @@ class Printer:
     def drawing(self, drawing: Drawing) -> None:
         """A plot or a picture. On stderr unless stdout is a terminal: a pipe or a file gets what
         the program itself has written and nothing else."""
+        from tensortutor.drawing.text import for_stream  # not before there is a drawing
+
         self._clear()
         self._out.flush()
         stream = self._out if self.terminal else self._err

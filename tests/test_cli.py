@@ -362,6 +362,36 @@ def test_on_a_terminal_control_sequences_are_harmless(tmp_path: Path) -> None:
     assert screen == "^[]0;title^G^[[2Ja\tb\ufffd<U+009B>2J\n"
 
 
+PLOTS = """
+from tensortutor.lab import plot
+for step in range(9):
+    plot([8 - n for n in range(step + 1)], label="falling", title="loss")
+print("printed")
+"""
+
+
+def test_what_a_program_draws_is_kept_apart_from_what_it_prints(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PLOTS)
+    done = tensortutor("run", str(program))
+    assert (done.returncode, done.stdout) == (0, "printed\n")
+    assert done.stderr.splitlines()[0] == "loss   ● falling 0"
+    assert done.stderr.count("┤") > 2
+
+
+def test_on_a_terminal_drawings_come_last_in_their_last_state(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PLOTS)
+    code, screen = on_terminal(
+        ["run", str(program)], columns=50, TENSORTUTOR_ASCII="1", NO_COLOR="1"
+    )
+    lines = screen.splitlines()
+    assert (code, lines[:2]) == (0, ["printed", "loss   * falling 0"])
+    assert screen.count("falling") == 1
+    assert max(map(len, lines)) == 50
+    assert screen.isascii()
+
+
 def test_run_a_step_as_the_learner_left_it(own_home: Path) -> None:
     done = tensortutor("run", "--lesson", MEANS, "--step", "2")
     assert done.stdout == "tensor([1., 4.])\ntorch.Size([2, 1])\n"

@@ -51,12 +51,18 @@ class Canvas:
             self.upright(x0, min(y0, y1), max(y0, y1), owner)
             return
         slope = (y1 - y0) / (x1 - x0)
-        before = y0
+        if abs(slope) <= 1:
+            for x in range(x0, x1 + 1):
+                y = round(y0 + slope * (x - x0))
+                self.upright(x, y, y, owner)
+            return
+        step = 1 if slope > 0 else -1
+        start_y = y0
         for x in range(x0, x1 + 1):
             # Each column reaches half way to the next one, which goes on from there.
-            after = y1 if x == x1 else round(y0 + slope * (x - x0 + 0.5))
-            self.upright(x, min(before, after), max(before, after), owner)
-            before = after + (y1 > after) - (y1 < after)
+            end_y = y1 if x == x1 else round(y0 + slope * (x - x0 + 0.5))
+            self.upright(x, min(start_y, end_y), max(start_y, end_y), owner)
+            start_y = min(max(end_y + step, min(y0, y1)), max(y0, y1))
 
     def cell(self, column: int, row: int) -> tuple[str, int]:
         """The character of a cell and the owner of its last dot, -1 for none."""

@@ -29,9 +29,7 @@ def picture_rows(
     width, height = max(width, 1), max(height, 1)
     title = clip(clean(picture.title, look), width) if titled else ""
     head: list[Row] = [[Span(title)]] if title else []
-    tail = [[Span(line, dim=True)] for line in wrap(clean(picture.caption, look).split(), width)]
-    if picture.kind == "heat" and picture.png:
-        tail.append(scale_row(picture, width, look))
+    tail = words_below(picture, width, look)
     room = height - 1
     head = head[: max(room, 0)]
     tail = tail[: max(room - len(head), 0)]
@@ -45,6 +43,15 @@ def picture_rows(
     columns, lines = fit(pixels, width, 2 * rows)
     grid = resized(coloured(pixels, picture, look), columns, lines)
     return [*head, *(blocks(grid) if look.unicode and look.colour else signs(grid)), *tail]
+
+
+def words_below(picture: Picture, width: int, look: Look) -> list[Row]:
+    """The caption, and what the colours stand for."""
+    lines = wrap(clean(picture.caption, look).split(), width)
+    rows: list[Row] = [[Span(line, dim=True)] for line in lines]
+    if picture.kind == "heat" and picture.low < picture.high:
+        rows.append(scale_row(picture, width, look))
+    return rows
 
 
 @lru_cache(maxsize=8)
@@ -75,6 +82,13 @@ def coloured(pixels: Pixels, picture: Picture, look: Look) -> Grid:
         seen = data[step - 1 :: step]
         colours = [c if opaque else None for c, opaque in zip(colours, seen, strict=True)]
     return [colours[at : at + pixels.width] for at in range(0, len(colours), pixels.width)]
+
+
+def plain_pixels(picture: Picture) -> Pixels:
+    """Red, green and blue of each pixel, for terminals with graphics. Raises ValueError."""
+    grid = coloured(pixels_of(picture.png), picture, Look())
+    colours = [colour or NOT_FINITE for row in grid for colour in row]
+    return Pixels(len(grid[0]), len(grid), 3, bytes(part for colour in colours for part in colour))
 
 
 def heat_colours(picture: Picture, look: Look) -> Sequence[RGB]:

@@ -98,7 +98,7 @@ def field_rows(plot: Plot, width: int, height: int, look: Look) -> list[Row]:
     upward = scale_of(y for points in shown for _, y in points)
     if across is None or upward is None:
         return [[Span(clip(NOTHING, width), dim=True)]]
-    ticks = upward.ticks(max((height - 2) // 3, 1))
+    ticks = upward.ticks(max((height - 2) // 2, 1))
     margin = max((len(text) for _, text in ticks), default=0)
     has_axes = width - margin - 1 >= LEAST_COLUMNS and height - 2 >= 2
     columns = width - margin - 1 if has_axes else width

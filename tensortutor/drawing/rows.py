@@ -1,8 +1,9 @@
 """What drawings are made of: rows of spans. And text from outside, measured in cells."""
 
+import os
 import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 RGB = tuple[int, int, int]
 
@@ -82,3 +83,10 @@ def wrap(words: Iterable[str], width: int) -> Iterator[str]:
             line = clip(word, width)
     if line:
         yield line
+
+
+def is_unicode(stream: TextIO) -> bool:
+    """The stream takes any character, and nobody has asked for ASCII."""
+    if os.environ.get("TENSORTUTOR_ASCII", "0") not in ("", "0"):
+        return False
+    return (getattr(stream, "encoding", "") or "utf-8").lower().replace("-", "") == "utf8"

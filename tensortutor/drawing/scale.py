@@ -1,12 +1,14 @@
 """Axes: from numbers to places, and sensible numbers to write beside them."""
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 LARGEST_PLAIN, SMALLEST_PLAIN = 1e7, 1e-4
 """Outside of these, numbers are written with an exponent."""
 MOST_DECIMALS = 10
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,18 @@ class Scale:
 
     def _step(self, most: int) -> float | None:
         raw = self.high / most - self.low / most
-        if not math.isfinite(raw) or raw < 1e-300:
+        if not 1e-300 < raw < 1e300:
             return None
         power = 10.0 ** math.floor(math.log10(raw))
-        step = next((m * power for m in (1, 2, 5) if m * power >= raw), 10 * power)
+        round_ones = (1.0, 2.0, 5.0) if self.whole else (1.0, 2.0, 2.5, 5.0)
+        step = next((m * power for m in round_ones if m * power >= raw), 10 * power)
         return max(1.0, step) if self.whole else step
 
     def _written(self, value: float, step: float) -> str:
         largest = max(abs(self.low), abs(self.high))
+        # 2.5 needs a digit more than 2.
         exponent = math.floor(math.log10(step) + 1e-9)
+        exponent -= f"{step:e}".startswith("2.5")
         if largest >= LARGEST_PLAIN or largest < SMALLEST_PLAIN:
             digits = max(0, math.floor(math.log10(largest)) - exponent)
             return short_exponent(f"{value:.{min(digits, MOST_DECIMALS)}e}") if value else "0"
@@ -62,7 +67,7 @@ def scale_of(values: Iterable[float], *, whole: bool = False) -> Scale | None:
     low, high = min(numbers), max(numbers)
     if high / 2 - low / 2 <= max(abs(low), abs(high)) * 1e-15:
         room = max(abs(low) * 0.1, 1.0 if whole or not low else 1e-290)
-        low, high = max(low - room, -1.7e308), min(high + room, 1.7e308)
+        low, high = max(low - room, -LARGEST), min(high + room, LARGEST)
     return Scale(low, high, whole)
 
 

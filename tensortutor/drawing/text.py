@@ -6,7 +6,7 @@ from typing import TextIO
 
 from tensortutor.drawing.picture import picture_rows
 from tensortutor.drawing.plot import plot_rows
-from tensortutor.drawing.rows import RGB, Look, Row, Span
+from tensortutor.drawing.rows import RGB, Look, Row, Span, is_unicode
 from tensortutor.protocol.drawings import Drawing, Plot
 
 WIDEST, PLOT_HEIGHT, PICTURE_HEIGHT = 80, 16, 24
@@ -59,10 +59,3 @@ def for_stream(drawing: Drawing, stream: TextIO) -> list[str]:
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
     columns = shutil.get_terminal_size().columns if terminal else WIDEST
     return lines(drawing, Look(is_unicode(stream), terminal and not plain), columns)
-
-
-def is_unicode(stream: TextIO) -> bool:
-    """The stream takes any character, and nobody has asked for ASCII."""
-    if os.environ.get("TENSORTUTOR_ASCII", "0") not in ("", "0"):
-        return False
-    return (getattr(stream, "encoding", "") or "utf-8").lower().replace("-", "") == "utf8"

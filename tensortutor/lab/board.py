@@ -45,6 +45,11 @@ class Board:
         self._lock = RLock()  # threads may draw, and so may what draws (a dataset's `__len__`)
         self._registered = False
 
+    @property
+    def is_connected(self) -> bool:
+        """Drawings go to the tutor."""
+        return self._send is not None
+
     def connect(self, send: Send) -> None:
         """Send drawings from now on, instead of printing them."""
         self._send = send
@@ -116,9 +121,10 @@ def print_as_text(drawing: Drawing) -> None:
     """Print a drawing to standard output, in the size and with the signs that it can show."""
     from tensortutor.drawing.text import for_stream  # loaded only where it is needed
 
-    lines = for_stream(drawing, sys.stdout)
+    if sys.stdout is None:
+        return
     with contextlib.suppress(OSError, ValueError):  # closed, as under `| head`
-        print("\n".join(lines), flush=True)
+        print("\n".join(for_stream(drawing, sys.stdout)), flush=True)
 
 
 BOARD = Board()

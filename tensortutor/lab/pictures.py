@@ -12,9 +12,12 @@ import torch
 from torch.nn.functional import avg_pool2d, max_pool2d
 
 from tensortutor.drawing.png import Pixels, encode
+from tensortutor.lab.aside import eager, unseen
 from tensortutor.lab.board import BOARD
 from tensortutor.protocol.drawings import LONGEST_WORDS, Picture
 
+OURS = ("tensortutor.lab.", "torch._dynamo.")
+"""Modules that stand between a program's line and what it calls here."""
 MOST_PIXELS = 480
 """Pixels along a side of an image: even noise of this size fits an event."""
 MOST_CELLS = 128
@@ -34,6 +37,7 @@ class Shown(NamedTuple):
     high: float = 0.0
 
 
+@eager
 def image(tensor: Any, *, title: str = "") -> None:
     """Draw a tensor as an image.
 
@@ -49,9 +53,10 @@ def image(tensor: Any, *, title: str = "") -> None:
     """
     tensor = as_tensor(tensor, "image")
     images = layers(tensor)
-    draw("image", str(title) or place(), lambda: drawn_image(tensor.shape, images))
+    draw("image", str(title) or place(), tensor, lambda: drawn_image(tensor.shape, images))
 
 
+@eager
 def show(tensor: Any, *, title: str = "") -> None:
     """Draw the values of a tensor as a map, and its shape, dtype, device and range below.
 
@@ -63,7 +68,7 @@ def show(tensor: Any, *, title: str = "") -> None:
     Raises TypeError for what is no tensor.
     """
     tensor = as_tensor(tensor, "show")
-    draw("heat", str(title) or place(), lambda: drawn_values(tensor))
+    draw("heat", str(title) or place(), tensor, lambda: drawn_values(tensor))
 
 
 def as_tensor(value: Any, function: str) -> torch.Tensor:
@@ -79,23 +84,34 @@ def as_tensor(value: Any, function: str) -> torch.Tensor:
 
 def place() -> str:
     """The line of the program that has called `image` or `show`: its number and its text."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(OURS):
+        frame = frame.f_back
     source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
     where = f"line {frame.f_lineno}"
     return f"{where}: {source[:LONGEST_SOURCE]}" if source else where
 
 
-def draw(kind: str, title: str, make: Callable[[], Shown]) -> None:
-    """Put a picture on the board."""
-    title = title[:LONGEST_WORDS]
+def draw(kind: str, title: str, tensor: torch.Tensor, make: Callable[[], Shown]) -> None:
+    """Put a picture of a tensor on the board."""
 
-    def picture() -> Picture:
-        with torch.no_grad(), torch._C.DisableTorchFunction():
-            pixels, caption, low, high = make()
-        png = base64.b64encode(encode(pixels)).decode() if pixels is not None else ""
-        return Picture(title, kind, png, caption[:LONGEST_WORDS], low, high)
+    def made() -> Picture:
+        with unseen(), torch.no_grad():
+            try:
+                shown = make()
+            except (RuntimeError, TypeError):  # a stand-in of some kind: meta, fake, batched
+                about = described(tensor.dtype, tensor.shape, tensor.device)
+                shown = Shown(None, f"{about}: no values to see")
+            return picture(kind, title, shown)
 
-    BOARD.draw(title, picture)
+    BOARD.draw(title[:LONGEST_WORDS], made)
+
+
+def picture(kind: str, title: str, shown: Shown) -> Picture:
+    """The event of a picture."""
+    pixels, caption, low, high = shown
+    png = base64.b64encode(encode(pixels)).decode() if pixels is not None else ""
+    return Picture(title[:LONGEST_WORDS], kind, png, caption[:LONGEST_WORDS], low, high)
 
 
 # Images
@@ -123,28 +139,31 @@ def layers(tensor: torch.Tensor) -> torch.Tensor:
 
 def drawn_image(shape: torch.Size, images: torch.Tensor) -> Shown:
     """The images as one."""
-    if images.is_meta:
-        return Shown(None, f"{described(images.dtype, shape, images.device)}: no values to see")
-    sheet = side_by_side(images[:MOST_IMAGES])
-    values, note = brightness(sheet)
+    about = described(images.dtype, shape, images.device)
+    values, note = brightness(side_by_side(images[:MOST_IMAGES]))
+    pixels, averaged, _, _ = drawn_pixels(values, MOST_PIXELS)
+    left_out = len(images) - MOST_IMAGES
+    more = f", {left_out} more left out" if left_out > 0 else ""
+    return Shown(pixels, about + note + averaged + more)
+
+
+def drawn_pixels(values: torch.Tensor, most: int) -> Shown:
+    """(C, H, W) from 0 to 1, NaN where there is none, as pixels: at most `most` along a side."""
     finite = values.isfinite()
-    step = math.ceil(max(values.shape[-2:]) / MOST_PIXELS)
+    step, note = math.ceil(max(values.shape[-2:]) / most), ""
     if step > 1:
         values, finite = (
             avg_pool2d(t.float()[None], step, ceil_mode=True, count_include_pad=False)[0]
             for t in (values, finite)
         )
-        note += f", {step} by {step} pixels in one"
+        note = f", {step} by {step} pixels in one"
     if values.shape[0] == 4:
         values = values[:3] * values[3:].clamp(0, 1)
     opaque = finite.min(0, keepdim=True).values.eq(1)
-    parts = [(values.nan_to_num(0).clamp(0, 1) * 255).round()]
+    parts = [(values.nan_to_num(0, 0, 0).clamp(0, 1) * 255).round()]
     if not bool(opaque.all()):
         parts.append(opaque.float() * 255)
-    left_out = len(images) - MOST_IMAGES
-    more = f", {left_out} more left out" if left_out > 0 else ""
-    about = described(images.dtype, shape, images.device)
-    return Shown(pixels_of(torch.cat(parts)), about + note + more)
+    return Shown(pixels_of(torch.cat(parts)), note)
 
 
 def side_by_side(images: torch.Tensor) -> torch.Tensor:
@@ -192,10 +211,7 @@ def pixels_of(values: torch.Tensor) -> Pixels:
 def drawn_values(tensor: torch.Tensor) -> Shown:
     """The map of a tensor's values."""
     about = described(tensor.dtype, tensor.shape, tensor.device)
-    try:
-        values, note = matrix(tensor)
-    except (RuntimeError, NotImplementedError, TypeError):
-        return Shown(None, f"{about}: no values to see")
+    values, note = matrix(tensor)
     if not values.numel():
         return Shown(None, f"{about}: empty")
     finite = values[values.isfinite()]
@@ -218,7 +234,10 @@ def drawn_values(tensor: torch.Tensor) -> Shown:
 
 
 def matrix(tensor: torch.Tensor) -> tuple[torch.Tensor, str]:
-    """Two dimensions of a tensor as float64 on the CPU, and which part of it they are."""
+    """Two dimensions of a tensor as float64 on the CPU, and which part of it they are.
+
+    Raises RuntimeError or TypeError if it has no values that can be looked at.
+    """
     note = ""
     is_sparse = tensor.layout != torch.strided
     if tensor.is_meta or tensor.is_nested or (is_sparse and tensor.numel() > MOST_VALUES):

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from tensortutor.lab import thin
+from tensortutor.lab.aside import eager, unseen
 from tensortutor.lab.board import BOARD
 from tensortutor.lab.values import Held, held, is_number, number, numbers
 from tensortutor.protocol.drawings import LONGEST_WORDS, MOST_SERIES, Plot, Series
@@ -47,7 +48,8 @@ class Sheet:
 
     def make(self) -> Plot:
         """The plot as it is now."""
-        series = tuple(self._series(label, line) for label, line in list(self.lines.items()))
+        with unseen():
+            series = tuple(self._series(label, line) for label, line in list(self.lines.items()))
         return Plot(self.title, series, len(self.left_out))
 
     def _series(self, label: str, line: Line) -> Series:
@@ -71,6 +73,7 @@ class Sheet:
 _sheets: dict[str, Sheet] = {}
 
 
+@eager
 def plot(
     ys: Numbers, xs: Numbers | None = None, *, label: str = "", title: str = "",
     points: bool = False,
@@ -101,8 +104,7 @@ def plot(
         return
     style = "points" if points else "line"
     if is_number(ys):
-        point = number(ys), None if xs is None else number(xs)
-        own, places = sheet.grow(label, *point)
+        own, places = sheet.grow(label, number(ys), None if xs is None else number(xs))
         sheet.lines[label] = Line(style, own, places, len(own))
     else:
         sheet.lines[label] = line(style, ys, xs)

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Iterator
 
-from tensortutor.protocol.drawings import MOST_DRAWINGS, Drawing
+from tensortutor.protocol.drawings import MOST_DRAWINGS, Drawing, Picture
 from tensortutor.protocol.events import Notice
 
 EVERY_S = 0.025
 """A drawing that changes faster than that is passed on less often, the latest state last."""
+BYTES_PER_S = 4_000_000
+"""Of all drawings together, beyond the first state of each."""
 TOO_MANY = (
     f"The program drew more than {MOST_DRAWINGS} plots and pictures with titles of their own; "
     "those after the first are left out."
@@ -21,6 +23,7 @@ class Drawings:
         self._clock = clock
         self._due: dict[str, float] = {}
         self._held: dict[str, Drawing] = {}
+        self._free = 0.0
         self._has_told = False
 
     def take(self, drawing: Drawing) -> Iterator[Drawing | Notice]:
@@ -30,14 +33,22 @@ class Drawings:
             if not self._has_told:
                 self._has_told = True
                 yield Notice(TOO_MANY)
-        elif now < self._due.get(title, now):
+        elif title in self._due and now < max(self._due[title], self._free):
             self._held[title] = drawing
         else:
             self._held.pop(title, None)
             self._due[title] = now + EVERY_S
+            self._free = max(self._free, now) + size_of(drawing) / BYTES_PER_S
             yield drawing
 
     def rest(self) -> Iterator[Drawing]:
         """The latest states that have not been shown."""
         yield from self._held.values()
         self._held.clear()
+
+
+def size_of(drawing: Drawing) -> int:
+    """About as many bytes as it takes on its way."""
+    if isinstance(drawing, Picture):
+        return len(drawing.png)
+    return sum(20 * len(series.xs) for series in drawing.series)

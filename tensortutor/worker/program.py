@@ -12,12 +12,14 @@ import sys
 import tempfile
 import threading
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tensortutor.lab.board import BOARD
+from tensortutor.lab.figures import draw_left_open
 from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Assignment, Ended, Setup, message_to_json
@@ -43,6 +45,7 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     confinement.prepare()
     wake(setup.device)
     prepare_environment(folder, folder)
+    share_lab(folder)
     rehearse()
     snapshot = Snapshot()
     reseed()
@@ -78,10 +81,25 @@ def reseed() -> None:
 def prepare_environment(folder: str, cwd: str) -> None:
     """Point programs that look for a home or a temporary folder at what they may write."""
     os.environ.update(
-        HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="agg",
+        HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="module://tensortutor.lab.figures",
+        MPLCONFIGDIR=os.path.join(cwd, ".matplotlib"),
         TORCHINDUCTOR_CACHE_DIR=os.path.join(cwd, ".inductor"),
     )  # fmt: skip
     tempfile.tempdir = None
+
+
+def share_lab(folder: str) -> None:
+    """Let the processes that a program starts import `tensortutor.lab` as well.
+
+    The package's own folder is not for programs to list, and beside it may lie another
+    interpreter's packages: so they get a folder with what they need and nothing else.
+    """
+    package, library = Path(__file__).resolve().parents[1], os.path.join(folder, "library")
+    os.makedirs(os.path.join(library, "tensortutor"))
+    for part in ("__init__.py", "protocol", "drawing", "lab"):
+        os.symlink(package / part, os.path.join(library, "tensortutor", part))
+    sys.path.append(library)  # for those that are started with this process's path
+    os.environ["PYTHONPATH"] = library
 
 
 class Program:
@@ -196,6 +214,7 @@ class Program:
         """End as an interpreter does: wait for threads, run exit handlers, flush. No return."""
         try:
             threading._shutdown()  # type: ignore[attr-defined]
+            draw_left_open()  # before matplotlib's own exit handler closes them
             atexit._run_exitfuncs()
             self._take_apart()
             self._streams.finish()

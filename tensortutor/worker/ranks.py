@@ -178,7 +178,7 @@ class Gathering:
         elif isinstance(event, Raised):
             rank.error = event
         elif isinstance(event, (Plot, Picture)):
-            title = f"[rank {rank.number}] {event.title}"
+            title = f"[rank {rank.number}] {event.title}".rstrip()
             self._channel.send(replace(event, title=title[:LONGEST_WORDS]))
         elif isinstance(event, Verdict):
             self._verdict(rank, event)

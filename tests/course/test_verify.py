@@ -7,6 +7,7 @@ import pytest
 
 from tensortutor.course.catalog import load_course
 from tensortutor.course.verify import Broken, Proved, Skipped, count, verify
+from tensortutor.protocol.drawings import Plot, Series
 from tensortutor.protocol.events import Output
 from tensortutor.protocol.jobs import Judge, Limits
 from tests.course.fake_runner import DONE, FakeRunner, judged, printed, raised
@@ -59,6 +60,14 @@ def test_a_lesson_that_keeps_its_word_is_proved(course, means):
         (LESSON, line) for line in (23, 40, 50, 58, 65, 72, 79, 89, 124, 135, 104, 115)
     ] + [(CHECKS, line) for line in (32, 37, 42, 19)]
     assert {finding.lesson for finding in found} == {"basics/means"}
+
+
+def test_what_a_program_draws_is_no_output(course, means):
+    def draws(job):
+        return [Plot("loss", (Series("", (0.0,), (1.0,)),)), *as_written(job)]
+
+    found = findings(course, [means], draws)
+    assert {type(finding) for finding in found} == {Proved}
 
 
 def test_the_claims_can_be_counted_before(course, means):

@@ -20,7 +20,7 @@ facts = {
     "arithmetic": torch.ones(3).sum().item() == 3
     and not torch.equal(torch.ones(2), torch.zeros(2)),
     "environment": not [name for name in os.environ if "HOSTILE" in name],
-    "temporary folder": os.listdir(tempfile.gettempdir()) == ["program"],
+    "temporary folder": sorted(os.listdir(tempfile.gettempdir())) == ["library", "program"],
     "shared memory": not [name for name in os.listdir("/dev/shm") if token in name],
     "signals": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
     "signal mask": not signal.pthread_sigmask(signal.SIG_BLOCK, []),

@@ -8,6 +8,7 @@ from tensortutor.drawing.png import decode
 from tensortutor.protocol.drawings import MOST_DRAWINGS, MOST_POINTS, Picture, Plot
 from tensortutor.protocol.events import Finished, Notice, Output, Raised
 from tensortutor.protocol.jobs import Job
+from tensortutor.runner.drawings import BYTES_PER_S, EVERY_S, Drawings
 from tests.runner.test_run import only, run, text
 
 IMPORT = "import torch\nfrom tensortutor.lab import plot, image, show\n"
@@ -108,3 +109,97 @@ def test_a_drawing_that_is_none_ends_the_programs_line(runner, event):
 def test_a_forked_child_draws_nothing_twice(runner):
     source = "import os\nplot([1, 2])\nif os.fork() == 0:\n    plot([3])\nelse:\n    os.wait()\n"
     assert len(drawings(run(runner, IMPORT + source))) == 1
+
+
+FIGURES = """
+import warnings
+import matplotlib.pyplot as plt
+plt.plot([1, 2, 3])
+plt.show()
+plt.close()
+plt.plot([3, 2, 1])
+plt.show()
+named, axes = plt.subplots(num="named")
+axes.imshow([[0, 1], [1, 0]])
+plt.figure()
+print(plt.get_backend(), plt.get_fignums())
+"""
+
+
+def test_figures_of_matplotlib_are_pictures(runner):
+    pytest.importorskip("matplotlib")
+    events = run(runner, FIGURES)
+    pictures = drawings(events)
+    # Shown; shown anew under the same number; left open. The last one has nothing in it.
+    assert [picture.title for picture in pictures] == ["Figure 1", "Figure 2", "named"]
+    for picture in pictures:
+        pixels = decode(base64.b64decode(picture.png))
+        assert (pixels.width, pixels.height, pixels.channels) == (640, 480, 3)
+        assert pixels.data[:3] == b"\xff\xff\xff"
+        colours = {pixels.data[at : at + 3] for at in range(0, len(pixels.data), 3)}
+        assert len(colours) > 10
+    assert pictures[0].png != pictures[1].png
+    assert text(events) == "module://tensortutor.lab.figures [1, 2, 3]\n"
+    assert text(events, "stderr") == ""
+
+
+def test_a_program_that_chooses_agg_shows_what_it_leaves_open(runner):
+    pytest.importorskip("matplotlib")
+    source = "import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
+    events = run(runner, source + "plt.plot([1, 2])\nplt.savefig('plot.png')\nplt.show()")
+    assert [picture.title for picture in drawings(events)] == ["Figure 1"]
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+from tensortutor.lab import show
+
+def child():
+    show(torch.eye(2), title="spawned")
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=child)
+    process.start()
+    process.join()
+    source = "from tensortutor.lab import plot; plot([1, 2], label='started')"
+    subprocess.run([sys.executable, "-c", source])
+"""
+
+
+def test_the_processes_of_a_program_can_import_it_and_print(runner):
+    printed = text(run(runner, IMPORT + CHILDREN))
+    assert printed.startswith("spawned\n")
+    assert "● started 2" in printed
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_flood_of_one_drawing_is_passed_on_now_and_then():
+    clock = Clock()
+    gate = Drawings(clock)
+    passed = []
+    for number in range(1_000):
+        passed += gate.take(Picture("flood", "heat", "", str(number)))
+        clock.now += EVERY_S / 10
+    assert 90 <= len(passed) <= 101
+    assert [picture.caption for picture in gate.rest()] == ["999"]
+    assert not list(gate.rest())
+
+
+def test_a_flood_of_large_pictures_is_held_to_so_many_bytes():
+    clock = Clock()
+    gate = Drawings(clock)
+    large = "A" * (BYTES_PER_S // 10)
+    passed = [list(gate.take(Picture(f"{n}", "image", large))) for n in range(5)]
+    assert all(passed)  # the first of each
+    later = []
+    for number in range(1_000):
+        clock.now += 0.01
+        later += gate.take(Picture(f"{number % 5}", "image", large))
+    assert 50 <= len(later) <= 105
+    assert len(list(gate.rest())) <= 5

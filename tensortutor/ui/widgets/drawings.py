@@ -1,22 +1,23 @@
 """The tab that shows what the program draws, while it runs: plots and pictures by title."""
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tensortutor.drawing.rows import Look, Row, Span
+from tensortutor.drawing.picture import BROKEN
+from tensortutor.drawing.rows import Look, Row, Span, clean
 from tensortutor.drawing.text import drawing_rows
 from tensortutor.protocol.drawings import MOST_SERIES, Drawing, Picture, Plot
 from tensortutor.protocol.events import Event, Raised
-from tensortutor.ui import glyphs
+from tensortutor.ui import glyphs, graphics
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
 LEAST_HEIGHT = 10
@@ -80,6 +81,52 @@ class Sheet(Widget):
         return style
 
 
+class Pixels(Vertical):
+    """A picture in a terminal that has pixels: its title, the picture, what is said below it."""
+
+    def __init__(self, drawing: Picture, image: type[Widget]) -> None:
+        super().__init__(classes="pixels")
+        self.drawing: Drawing = drawing
+        self._image = image
+
+    def compose(self) -> ComposeResult:
+        """Words above and below."""
+        yield Static(classes="pixels-title", markup=False)
+        yield self._image(classes="pixels-image")
+        yield Static(classes="pixels-words", markup=False)
+
+    def on_mount(self) -> None:
+        """Show the first state."""
+        self._draw()
+
+    def show(self, drawing: Drawing) -> None:
+        """Show the picture's newer state."""
+        self.drawing = drawing
+        if self.is_mounted:
+            self._draw()
+
+    def _draw(self) -> None:
+        if not isinstance(self.drawing, Picture):
+            return
+        look = Look(not glyphs.current().ascii)
+        try:
+            bitmap, words = graphics.bitmap(self.drawing), clean(self.drawing.caption, look)
+        except ValueError as error:
+            bitmap, words = None, f"{BROKEN}: {error}."
+        self.query_one(".pixels-title", Static).update(clean(self.drawing.title, look))
+        self.query_one(".pixels-words", Static).update(words)
+        image: Any = self.query_one(".pixels-image")
+        image.image = bitmap
+
+
+def sheet_for(drawing: Drawing) -> "Sheet | Pixels":
+    """The widget for a drawing in this terminal."""
+    image = graphics.widget()
+    if image is not None and isinstance(drawing, Picture) and drawing.png:
+        return Pixels(drawing, image)
+    return Sheet(drawing)
+
+
 class Sheets(VerticalScroll):
     """Drawings below each other, or two beside each other where there is room."""
 
@@ -89,7 +136,7 @@ class Sheets(VerticalScroll):
 
     def share_out(self) -> None:
         """Share the room among the drawings."""
-        sheets = self.query(Sheet)
+        sheets = self.query(".sheet, .pixels")
         size = self.scrollable_content_region.size
         across = 2 if size.width >= SIDE_BY_SIDE and len(sheets) > 1 else 1
         down = -(-len(sheets) // across)
@@ -105,7 +152,7 @@ class DrawingsPane(ResultPane):
 
     def __init__(self) -> None:
         super().__init__(id="pane-drawings")
-        self._sheets: dict[str, Sheet] = {}
+        self._sheets: dict[str, Sheet | Pixels] = {}
         self._may_ask = False
 
     def compose(self) -> ComposeResult:
@@ -119,7 +166,7 @@ class DrawingsPane(ResultPane):
         return f"{self.TITLE} {len(self._sheets)}" if len(self._sheets) > 1 else self.TITLE
 
     @property
-    def sheets(self) -> list[Sheet]:
+    def sheets(self) -> list[Sheet | Pixels]:
         """The drawings, in the order in which they were begun."""
         return list(self._sheets.values())
 
@@ -140,13 +187,13 @@ class DrawingsPane(ResultPane):
     def take(self, events: Sequence[Event]) -> None:
         """Show the newest state of each drawing."""
         newest = {e.title: e for e in events if isinstance(e, (Plot, Picture))}
-        new = [Sheet(newest[title]) for title in newest if title not in self._sheets]
+        new = [sheet_for(newest[title]) for title in newest if title not in self._sheets]
         for title in newest.keys() & self._sheets.keys():
             self._sheets[title].show(newest[title])
         if new:
             self._add(new)
 
-    def _add(self, sheets: Iterable[Sheet]) -> None:
+    def _add(self, sheets: Iterable[Sheet | Pixels]) -> None:
         for sheet in sheets:
             self._sheets[sheet.drawing.title] = sheet
         self.query_one("#sheets-word").display = False
