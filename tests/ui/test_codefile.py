@@ -259,10 +259,10 @@ async def test_a_save_during_a_run_stops_it_and_runs_again(setting, until):
 
 async def test_changes_on_both_sides_are_both_kept(setting, until, monkeypatch):
     monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_AFTER_S", 60)
+    path = setting.workspace.start(setting.accumulation, PRACTICE)
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        path = setting.workspace.start(setting.accumulation, PRACTICE)
         await pilot.press("w", "f3")
         await pilot.press("x")
         await until(pilot, lambda: screen.session._pending)
