@@ -32,7 +32,7 @@ def formatted(source: str, path: Path) -> str:
         )
     try:
         done = subprocess.run(
-            [ruff, "format", "--quiet", "--stdin-filename", str(path), "-"],
+            [ruff, "format", "--stdin-filename", str(path), "-"],
             input=source.encode("utf-8", "replace"), capture_output=True, timeout=LONGEST_S,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -42,6 +42,6 @@ def formatted(source: str, path: Path) -> str:
     said = done.stderr.decode("utf-8", "replace").strip()
     if found := UNREADABLE.search(said):
         line, why = found.groups()
-        raise NotFormatted(f"Not formatted, since line {line} is no Python: {why.rstrip('.')}.")
+        raise NotFormatted(f"Not formatted: line {line} does not parse ({why.rstrip('.')}).")
     last = (said.splitlines() or [f"it ended with status {done.returncode}"])[-1]
     raise NotFormatted(f"ruff did not format this: {last}")

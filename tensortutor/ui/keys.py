@@ -66,8 +66,15 @@ EDITOR = [
     _key("editor.indent", "tab", "indent", "Indent"),
     _key("editor.dedent", "shift+tab", "dedent", "Dedent"),
     _key("editor.comment", "ctrl+underscore,ctrl+slash", "comment", "Comment in or out"),
+    _key("editor.find", "ctrl+f", "find", "Find"),
     _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
     _key("editor.leave", "escape", "leave", "Leave the editor", first=True),
+]
+
+FIND = [
+    _key("find.next", "down,ctrl+f", "step(1)", "Next match; Enter, too", first=True),
+    _key("find.previous", "up", "step(-1)", "Match before", first=True),
+    _key("find.close", "escape", "close", "Back to the code", first=True),
 ]
 
 ORDER = [

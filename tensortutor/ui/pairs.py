@@ -34,8 +34,9 @@ def is_typed_over(key: str, line: str, state: str, column: int) -> bool:
     if line[column : column + 1] != key:
         return False
     if key in QUOTES:
-        # Within a string its own quote ends it.
-        return not is_code(line, state, column) and is_code(line, state, column + 1)
+        # Within a string its own quote ends it, or three of them do.
+        end = len(line) - len(line[column:].lstrip(key))
+        return not is_code(line, state, column) and is_code(line, state, end)
     if key not in CLOSE or not is_code(line, state, column):
         return False
     brackets = [bracket for _, bracket in read(line, state).brackets]

@@ -3,6 +3,8 @@
 import warnings
 from dataclasses import dataclass
 
+from tensortutor.ui import indent
+
 LONGEST = 200_000
 """Characters; a longer text is not looked at, for the app waits meanwhile."""
 
@@ -33,7 +35,8 @@ def find(text: str, typing: int | None = None) -> Problem | None:
         return None
     line = lines[typing]
     blank = line[: len(line) - len(line.lstrip())]
-    for instead in (f"{blank}pass", ""):
+    inner = indent.after(lines[typing - 1]) if typing else ""
+    for instead in (f"{blank}pass", f"{inner}pass", ""):
         if _compiled("\n".join([*lines[:typing], instead, *lines[typing + 1 :]])) is None:
             return None
     return problem

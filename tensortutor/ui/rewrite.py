@@ -21,6 +21,8 @@ class Change:
 
 def between(old: str, new: str) -> Change:
     """The one change that makes the new text of the old, without the lines that stay."""
+    if old == new:
+        return Change((0, 0), (0, 0), "")
     before, after = LINE.findall(old), LINE.findall(new)
     top = 0
     while top < min(len(before), len(after)) and before[top] == after[top]:
@@ -39,7 +41,9 @@ def follow(old: str, new: str, at: Location) -> Location:
     """Where a place of the old text is in the new: before the same character, if it is there."""
     before, after = re.split("\r\n|\r|\n", old), re.split("\r\n|\r|\n", new)
     row, column = min(at[0], len(before) - 1), at[1]
-    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    # Empty lines are everywhere: none says where the others have gone.
+    matcher = SequenceMatcher(lambda line: not line.strip(), before, after, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
         if not a <= row < b:
             continue
         if kind == "equal":

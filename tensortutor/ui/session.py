@@ -216,7 +216,12 @@ class LessonSession:
 
         None if something could not be saved. Raises StorageError if there can be no file.
         """
-        return self._workspace.start(self.lesson, self.index) if self.flush() else None
+        if not self.flush():
+            return None
+        watch = self._watch(self.index)
+        path = self._workspace.start(self.lesson, self.index)
+        watch.accept()
+        return path
 
     def saved_elsewhere(self) -> bool:
         """Whether another program has saved this step's file since the last time it was so."""

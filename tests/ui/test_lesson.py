@@ -9,7 +9,7 @@ from tests.ui.courses import CHECKS, PREDICT, STARTER, WALK
 from tests.ui.fakes import DONE, judges, plays, says, waits
 
 SIZES = [(80, 24), (160, 50)]
-RUN, PREDICTION, PRACTICE, LAST = 1, 2, 3, 5
+INSIGHT, RUN, PREDICTION, PRACTICE, LAST = 0, 1, 2, 3, 5
 
 
 async def arrive(pilot, until) -> LessonScreen:

@@ -2,6 +2,7 @@
 
 import time
 
+from textual import on
 from textual.content import Content
 from textual.document._document import EditResult, Selection
 from textual.document._edit import Edit
@@ -51,8 +52,8 @@ class CheckedCode(CodeArea):
 
     # When to look
 
-    def on_text_area_changed(self, _event: TextArea.Changed) -> None:
-        """Somebody types: look when they pause."""
+    @on(TextArea.Changed)
+    def _changed(self) -> None:
         self._check_in(PAUSE_S)
 
     def watch_selection(self, before: Selection, now: Selection) -> None:
@@ -61,8 +62,9 @@ class CheckedCode(CodeArea):
         if before.end[0] != now.end[0]:
             self._check_in(LEFT_S, sooner=True)
 
-    def watch_has_focus(self, _focus: bool) -> None:
+    def watch_has_focus(self, has_focus: bool) -> None:
         """Nobody types where the keys do not go."""
+        super().watch_has_focus(has_focus)
         self._check_in(LEFT_S, sooner=True)
 
     def adopt(self, document: CodeDocument) -> None:

@@ -39,6 +39,7 @@ OWN = {
     "cursor-gutter": "text-area--cursor-gutter",
 }
 """What Textual's text area has styles for."""
+LINE_END = re.compile("\r\n|\r|\n")
 Spans = Mapping[int, Iterable[tuple[int, int]]]
 """Stretches of lines: columns by row, all from 0."""
 
@@ -49,13 +50,22 @@ class CodeDocument(Document):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         # As Python does it: Textual would also break lines at characters that a string may hold.
-        self._lines = re.split("\r\n|\r|\n", text)
+        self._lines = LINE_END.split(text)
         self._states = [""]
 
     def replace_range(self, start: Location, end: Location, text: str) -> EditResult:
         """Every edit comes through here; what lies above it stays known."""
-        del self._states[min(start, end)[0] + 1 :]
-        return super().replace_range(start, end, text)
+        top, bottom = sorted((start, end))
+        gone = self.get_text_range(top, bottom)
+        lines, new = self._lines, LINE_END.split(text)
+        before = "".join(lines[top[0] : top[0] + 1])[: top[1]]
+        after = "".join(lines[bottom[0] : bottom[0] + 1])[bottom[1] :]
+        new[0] = before + new[0]
+        column = len(new[-1])
+        new[-1] += after
+        lines[top[0] : bottom[0] + 1] = new
+        del self._states[top[0] + 1 :]
+        return EditResult((top[0] + len(new) - 1, column), gone)
 
     def state(self, row: int) -> str:
         """The string that a line begins within, "" for code."""
@@ -293,7 +303,7 @@ class CodeArea(TextArea):
         sign = glyphs.current().pointer if mark == "called" else glyphs.current().failed
         ground = Style(bgcolor=self._look(mark).bgcolor)
         return [
-            Segment(number + sign, self.rich_style + self._look(mark)),
+            Segment(number + sign, self.rich_style + self._look(mark) + Style(underline=False)),
             Segment(" ", self.rich_style + ground),
         ]
 

@@ -3,18 +3,23 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
 from textual.binding import BindingType
 from textual.document._document import Location, Selection
 from textual.document._history import EditHistory
 from textual.events import Key
 from textual.geometry import Offset, Region
 from textual.message import Message
+from textual.widgets import TextArea
 
 from tensortutor.ui import indent, keys, pairs, rewrite
 from tensortutor.ui.widgets.checked import CheckedCode
 from tensortutor.ui.widgets.code import CodeDocument
+
+if TYPE_CHECKING:
+    from tensortutor.ui.widgets.find import FindBar
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Editor(CheckedCode):
     def __init__(self, *, id: str | None = None) -> None:
         self._drafts: dict[Hashable, Draft] = {}
         self._shown: Hashable = None
+        self._bar: FindBar | None = None
         super().__init__(id=id)
 
     def mark(self, lines: Mapping[int, str]) -> None:
@@ -62,6 +68,8 @@ class Editor(CheckedCode):
 
     def show(self, key: Hashable, text: str) -> None:
         """Show a program. key: under which it comes back later with its undo history."""
+        if self._bar is not None and self._bar.is_attached:
+            self._bar.close()
         self._drafts[self._shown] = Draft(
             self.document, self.history, self.selection, self.scroll_offset
         )
@@ -196,6 +204,20 @@ class Editor(CheckedCode):
             return
         start = (row, column - indent.to_previous_stop(column))
         self.delete(start, (row, column), maintain_selection_offset=False)
+
+    async def action_find(self) -> None:
+        """Ask for a text to look for, in a line below."""
+        from tensortutor.ui.widgets.find import FindBar  # loaded when it is wanted
+
+        if self._bar is None or not self._bar.is_attached:
+            self._bar = FindBar(self)
+            await self.parent.mount(self._bar, after=self)  # type: ignore[union-attr]
+        self._bar.query_one("Input").focus()
+
+    @on(TextArea.Changed)
+    def _find_again(self) -> None:
+        if self._bar is not None and self._bar.is_attached:
+            self._bar.look_again()
 
     def action_leave(self) -> None:
         """Give the focus away."""
