@@ -36,14 +36,13 @@ NO_DISPATCH = torch.Tensor.__torch_dispatch__
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """Whatever torch does inside is not seen by the program's modes, subclasses and warnings."""
-    with (
-        warnings.catch_warnings(),
-        torch._C.DisableTorchFunction(),
-        torch.no_grad(),
-        _disable_current_modes(),
-    ):
-        warnings.simplefilter("ignore")
-        yield
+    # Not `catch_warnings`: it makes Python forget which warnings it has shown already.
+    show, warnings.showwarning = warnings.showwarning, lambda *_, **__: None
+    try:
+        with torch._C.DisableTorchFunction(), torch.no_grad(), _disable_current_modes():
+            yield
+    finally:
+        warnings.showwarning = show
 
 
 def is_tensor(value: Any) -> bool:
