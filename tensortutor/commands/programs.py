@@ -3,6 +3,7 @@
 import shlex
 from argparse import Namespace
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from tensortutor.commands.session import Refused, Session, chosen, follow, read_source
@@ -20,7 +21,8 @@ from tensortutor.protocol.events import (
     Verdict,
     event_to_json,
 )
-from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.jobs import Job, Look
+from tensortutor.protocol.lens import LENS
 from tensortutor.report import ending, verdict_lines
 
 FAILED = 1
@@ -29,16 +31,29 @@ FAILED = 1
 def run(session: Session, arguments: Namespace) -> int:
     """Run a file, or a step's code. Returns the program's own exit status."""
     lesson, job = _program(session, arguments)
+    look = Look(arguments.lens, arguments.lens, arguments.profile)
+    job = replace(job, look=look)
     runner = session.runner(lesson)
     code = FAILED
     for event in follow(runner, job):
         if session.json:
             session.printer.json(event_to_json(event))
+        elif isinstance(event, LENS):
+            _show(session, event, job.source)
         else:
             _tell(session, event)
         if isinstance(event, Finished):
             code = event.code
     return code
+
+
+def _show(session: Session, event: Event, source: str) -> None:
+    """Print what the lens saw."""
+    # Imported here: most runs do without it.
+    from tensortutor.commands.lens import View
+
+    for line in View(session.printer, source).event(event):
+        session.printer.line(line)
 
 
 def _program(session: Session, arguments: Namespace) -> tuple[Lesson | None, Job]:
