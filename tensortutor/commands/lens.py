@@ -93,7 +93,10 @@ class View:
     def profile(self, profile: Profile) -> Iterator[str]:
         """Operators, the shares of a training step, memory."""
         yield from self._table(f"Time: {tables.time(profile.ms)}", tables.profile_table(profile))
+        if profile.shares:
+            yield ""
         yield from self._table("Training step", tables.share_table(profile))
+        yield ""
         yield from self._table("Memory", tables.memory_table(profile))
 
     def _title(self, text: str) -> str:

@@ -127,14 +127,15 @@ def share_table(profile: Profile) -> Table:
 
 def memory_table(profile: Profile) -> Table:
     """Peaks, and CUDA's allocator."""
-    rows = [(peak.name, size(peak.bytes), peak.what) for peak in profile.peaks]
+    rows = [(f"{peak.name}, peak", size(peak.bytes), "") for peak in profile.peaks]
     for one in profile.allocators:
         rows.append((f"{one.device} allocated", size(one.allocated), "when the program ended"))
         rows.append((f"{one.device} peak", size(one.peak_allocated), "the most at once"))
         rows.append(
             (f"{one.device} reserved", size(one.peak_reserved), "the most taken from the driver")
         )
-    return Table(("memory", "", ""), tuple(rows), (1,))
+    below = tuple(f"{peak.name}: {peak.what}" for peak in profile.peaks)
+    return Table(("", "bytes", ""), tuple(rows), (1,), below)
 
 
 def number(value: float | None) -> str:

@@ -234,25 +234,31 @@ class Activation:
 
     def trace(self, frame: FrameType, event: str, value: Any) -> Any:
         """The frame's trace function. Its first part is what every line of the program pays for."""
-        if event == "line":
-            line = frame.f_lineno
-            record = self._lines.get(line)
-            pending = self.pending
-            if pending is not None:
-                if record is None and pending.statement.line <= line <= pending.statement.end_line:
-                    return self.trace  # a further line of the same statement
-                if pending.is_block or pending.count >= pending.next:
-                    self._finish(pending, frame, line)
-            self.pending = record
-            if record is not None:
-                if not record.is_block:
-                    record.count += 1
-                if record.count >= record.next and record.statement.operands:
-                    self._recorder.prepare(record, frame)
-        elif event == "exception":
-            self.pending = None  # it came to nothing
-        elif event == "return":
-            self.leave(frame, value)
+        try:
+            if event == "line":
+                line = frame.f_lineno
+                record = self._lines.get(line)
+                pending = self.pending
+                if pending is not None:
+                    if (
+                        record is None
+                        and pending.statement.line <= line <= pending.statement.end_line
+                    ):
+                        return self.trace  # a further line of the same statement
+                    if pending.is_block or pending.count >= pending.next:
+                        self._finish(pending, frame, line)
+                self.pending = record
+                if record is not None:
+                    if not record.is_block:
+                        record.count += 1
+                    if record.count >= record.next and record.statement.operands:
+                        self._recorder.prepare(record, frame)
+            elif event == "exception":
+                self.pending = None  # it came to nothing
+            elif event == "return":
+                self.leave(frame, value)
+        except RecursionError:
+            self.pending = None  # the program is about to find its limit by itself
         return self.trace
 
     def leave(self, frame: FrameType, value: Any) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
+from tensortutor.worker.lens.hiding import hide
 from tensortutor.worker.lens.recorder import Recorder
 
 OWN_TRACING = ("settrace", "setprofile", "gettrace", "getprofile", "sys.monitoring")
@@ -31,6 +32,7 @@ class Watch:
         if self.note:
             yield
             return
+        hide()
         os.register_at_fork(after_in_child=self._engine.stop)
         with self._engine.watching():
             yield
