@@ -105,6 +105,8 @@ COMMANDS = (
             arg("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the program"),
             arg("--lesson", metavar="LESSON", help="run the code of this lesson instead"),
             STEP,
+            arg("--lens", action="store_true", help="show what its lines, tensors and graph did"),
+            arg("--profile", action="store_true", help="show where its time and memory went"),
             ANYWAY,
         ),
         json=True,

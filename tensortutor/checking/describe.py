@@ -70,7 +70,7 @@ def describe_array(array: Any) -> str:
     """`array f64[2, 3]`: a NumPy array, with its strides in elements if it is not contiguous."""
     name = str(array.dtype)
     known = getattr(torch, name, None)
-    dtype = SHORT.get(known, name)
+    dtype = SHORT[known] if known in SHORT else name  # noqa: SIM401 (known may be None)
     strides = tuple(step // array.itemsize for step in array.strides)
     where = "" if array.flags.c_contiguous else f" strides {strides}"
     return f"array {dtype}[{', '.join(map(str, array.shape))}]{where}"

@@ -3,6 +3,7 @@
 import shlex
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tensortutor.commands.errors import Refused
@@ -22,7 +23,8 @@ from tensortutor.protocol.events import (
     Verdict,
     event_to_json,
 )
-from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.jobs import Job, Look
+from tensortutor.protocol.lens import LENS
 from tensortutor.report import ending, failed_lines, failure_lines, passed_line
 
 FAILED = 1
@@ -30,7 +32,8 @@ FAILED = 1
 
 def run(session: Session, arguments: Namespace) -> int:
     """Run a file, or a step's code. Returns the program's own exit status."""
-    job = _program(session, arguments)
+    look = Look(arguments.lens, arguments.lens, arguments.profile)
+    job = replace(_program(session, arguments), look=look)
     runner = session.runner()
     code = FAILED
     drawings: dict[str, Drawing] = {}
@@ -39,6 +42,8 @@ def run(session: Session, arguments: Namespace) -> int:
             session.printer.json(event_to_json(event))
         elif isinstance(event, (Plot, Picture)):
             drawings[event.title] = event
+        elif isinstance(event, LENS):
+            _show(session, event, job.source)
         else:
             if isinstance(event, Finished):
                 _draw(session, drawings.values())
@@ -52,6 +57,15 @@ def _draw(session: Session, drawings: Iterable[Drawing]) -> None:
     """Print what a program has drawn, each drawing in its last state."""
     for drawing in drawings:
         session.printer.drawing(drawing)
+
+
+def _show(session: Session, event: Event, source: str) -> None:
+    """Print what the lens saw."""
+    # Imported here: most runs do without it.
+    from tensortutor.commands.lens import View
+
+    for line in View(session.printer, source).event(event):
+        session.printer.line(line)
 
 
 def _program(session: Session, arguments: Namespace) -> Job:

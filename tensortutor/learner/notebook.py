@@ -78,9 +78,7 @@ def _preamble(lesson: Lesson) -> str:
     return text + (LAB if any("tensortutor.lab" in source for source in sources) else "")
 
 
-def _cells(
-    lesson: Lesson, step: Step, own: str, passed: bool
-) -> Iterator[NotebookNode]:
+def _cells(lesson: Lesson, step: Step, own: str, passed: bool) -> Iterator[NotebookNode]:
     from nbformat import v4
 
     ranks = lesson.device.startswith("ranks:")

@@ -104,7 +104,7 @@ class Listener:
         hooks: list[Any] = []
         heard: Heard | None = None
         try:
-            with torch._C.DisableTorchFunction(), torch.no_grad():
+            with peek.quietly():
                 heard = Heard(frame, outputs)
                 hooks = heard.hooks()
         except Exception:  # a defect of the lens is no reason not to run
@@ -118,7 +118,7 @@ class Listener:
         if heard is not None:
             begun = time.perf_counter()
             try:
-                with torch._C.DisableTorchFunction(), torch.no_grad():
+                with peek.quietly():
                     self.captures[frame.f_lineno] = heard.capture(frame.f_lineno, count)
             except Exception:
                 self.captures.pop(frame.f_lineno, None)

@@ -30,20 +30,23 @@ get_version = Base._version.__get__
 get_is_nested = Base.is_nested.__get__
 get_is_quantized = Base.is_quantized.__get__
 get_grad = Base.grad.__get__
+set_compiler: Any = torch._C._dynamo.eval_frame.set_eval_frame
+"""Takes what torch.compile does with a Python function that is called; gives what it was."""
 NO_DISPATCH = torch.Tensor.__torch_dispatch__
 
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Whatever torch does inside is not seen by the program's modes, subclasses and warnings."""
-    with (
-        warnings.catch_warnings(),
-        torch._C.DisableTorchFunction(),
-        torch.no_grad(),
-        _disable_current_modes(),
-    ):
-        warnings.simplefilter("ignore")
-        yield
+    """What is done inside is not seen by the program's modes, subclasses, warnings, compilers."""
+    # Not `catch_warnings`: it makes Python forget which warnings it has shown already.
+    show, warnings.showwarning = warnings.showwarning, lambda *_, **__: None
+    compiler = set_compiler(None)
+    try:
+        with torch._C.DisableTorchFunction(), torch.no_grad(), _disable_current_modes():
+            yield
+    finally:
+        warnings.showwarning = show
+        set_compiler(compiler)
 
 
 def is_tensor(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import ast
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
@@ -22,6 +23,8 @@ CHECK_S = 8e-6
 ASK_EVERY_S = 2e-4
 """So much is spent between two looks at the clock."""
 MOST_GLIMPSES = 64
+FUNCTION = 0x3
+"""The flags of a function's code: it has fast locals of its own (a module and a class have not)."""
 GENERATOR = 0x20 | 0x80 | 0x200
 
 
@@ -55,7 +58,11 @@ class Record:
 class Recorder:
     """The records of a program. nan: where NaN was first seen, as (record, name, execution)."""
 
-    def __init__(self, tree: ast.Module, code: CodeType) -> None:
+    def __init__(
+        self, tree: ast.Module, code: CodeType, on_leave: Callable[[FrameType], None] | None = None
+    ) -> None:
+        """on_leave: called with the frame of a function that is about to go."""
+        self.on_leave = on_leave
         self.path = code.co_filename
         self.plan: Plan = plan(tree, code)
         self.by_line = {
@@ -227,25 +234,31 @@ class Activation:
 
     def trace(self, frame: FrameType, event: str, value: Any) -> Any:
         """The frame's trace function. Its first part is what every line of the program pays for."""
-        if event == "line":
-            line = frame.f_lineno
-            record = self._lines.get(line)
-            pending = self.pending
-            if pending is not None:
-                if record is None and pending.statement.line <= line <= pending.statement.end_line:
-                    return self.trace  # a further line of the same statement
-                if pending.is_block or pending.count >= pending.next:
-                    self._finish(pending, frame, line)
-            self.pending = record
-            if record is not None:
-                if not record.is_block:
-                    record.count += 1
-                if record.count >= record.next and record.statement.operands:
-                    self._recorder.prepare(record, frame)
-        elif event == "exception":
-            self.pending = None  # it came to nothing
-        elif event == "return":
-            self.leave(frame, value)
+        try:
+            if event == "line":
+                line = frame.f_lineno
+                record = self._lines.get(line)
+                pending = self.pending
+                if pending is not None:
+                    if (
+                        record is None
+                        and pending.statement.line <= line <= pending.statement.end_line
+                    ):
+                        return self.trace  # a further line of the same statement
+                    if pending.is_block or pending.count >= pending.next:
+                        self._finish(pending, frame, line)
+                self.pending = record
+                if record is not None:
+                    if not record.is_block:
+                        record.count += 1
+                    if record.count >= record.next and record.statement.operands:
+                        self._recorder.prepare(record, frame)
+            elif event == "exception":
+                self.pending = None  # it came to nothing
+            elif event == "return":
+                self.leave(frame, value)
+        except RecursionError:
+            self.pending = None  # the program is about to find its limit by itself
         return self.trace
 
     def leave(self, frame: FrameType, value: Any) -> None:
@@ -260,6 +273,8 @@ class Activation:
             if value is not None:
                 recorder.leave(frame, value, self.caller)
             recorder.last_looks(frame)
+            if recorder.on_leave is not None and frame.f_code.co_flags & FUNCTION == FUNCTION:
+                recorder.on_leave(frame)
 
     def _finish(self, record: Record, frame: FrameType, line: int) -> None:
         """A statement has run: is it worth a look?"""

@@ -12,6 +12,7 @@ from tensortutor.protocol.lens import (
     Graph,
     Modules,
     Optimizers,
+    Profile,
     Scope,
     Tensors,
     Trace,
@@ -24,6 +25,7 @@ from tensortutor.worker.lens.graph import graph_of
 from tensortutor.worker.lens.labels import Labels
 from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of
+from tensortutor.worker.lens.scopes import Scopes, modules_with, optimizers_with, with_locals
 from tensortutor.worker.lens.tensors import tensors_of
 from tensortutor.worker.lens.trace import trace_of
 from tensortutor.worker.lens.watch import Watch
@@ -40,6 +42,8 @@ class Lens:
         self._path = path
         self._watch: Watch | None = None
         self._listener = Listener(path) if look.names else None
+        self._scopes = Scopes() if look.names else None
+        self._profiler = profiler(source) if look.profile else None
 
     def run(self, code: CodeType, namespace: dict[str, Any]) -> None:
         """Run the program. Raises what it raises."""
@@ -48,8 +52,11 @@ class Lens:
                 self._listener.begin()
                 stack.callback(self._listener.end)
             if self._look.trace:
-                self._watch = Watch(self._source, code)
+                leave = self._scopes.leave if self._scopes is not None else None
+                self._watch = Watch(self._source, code, leave)
                 stack.enter_context(self._watch.watching())
+            if self._profiler is not None:
+                stack.enter_context(self._profiler.profiling())
             exec(code, namespace)
 
     def report(self, namespace: dict[str, Any], error: BaseException | None) -> Iterator[Event]:
@@ -60,6 +67,8 @@ class Lens:
                 yield from self._lines(self._watch, error)
             if self._look.names:
                 yield from self._names(namespace, error, budget)
+            if self._profiler is not None:
+                yield attempt(self._profiler.told, lambda why: Profile(0.0, (), note=why))
 
     def _lines(self, watch: Watch, error: BaseException | None) -> Iterator[Event]:
         recorder = watch.recorder
@@ -88,16 +97,33 @@ class Lens:
                 scopes.append(Scope(scope, frame.f_code.co_firstlineno, raised=True))
         found = finder.found
         told = tuple(scopes)
-        yield attempt(lambda: tensors_of(found, told, budget), lambda why: Tensors((), note=why))
-        yield attempt(lambda: modules_of(found.modules, budget), lambda why: Modules((), note=why))
+        gone = self._scopes.told({one.name for one in scopes}) if self._scopes is not None else []
+        known = {id(one) for _, one in (*found.modules, *found.optimizers)}
         yield attempt(
-            lambda: optimizers_of(found.optimizers, Labels(found).names(), budget),
+            lambda: with_locals(tensors_of(found, told, budget), gone),
+            lambda why: Tensors((), note=why),
+        )
+        yield attempt(
+            lambda: modules_with(modules_of(found.modules, budget), gone, known),
+            lambda why: Modules((), note=why),
+        )
+        yield attempt(
+            lambda: optimizers_with(
+                optimizers_of(found.optimizers, Labels(found).names(), budget), gone, known
+            ),
             lambda why: Optimizers((), note=why),
         )
         captures = self._listener.captures.values() if self._listener is not None else ()
         yield attempt(
             lambda: graph_of(found, captures, budget), lambda why: Graph((), (), (), note=why)
         )
+
+
+def profiler(source: str) -> Any:
+    """Imported when it is asked for: it brings parts of torch that most programs do without."""
+    from tensortutor.worker.lens.profile import Profiler
+
+    return Profiler(source)
 
 
 def attempt(make: Callable[[], T], otherwise: Callable[[str], T]) -> T:

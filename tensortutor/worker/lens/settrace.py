@@ -97,20 +97,23 @@ class Tracer:
         self._resume = Resume
 
         def call(frame: FrameType, _event: str, _arg: Any) -> Any:
-            code = frame.f_code
-            if code.co_filename == path:
-                return learners(frame, code)
-            back = frame.f_back
-            if back is None:
-                return None
-            # By their ids: to hash a code object takes a while.
-            site = (id(code), id(back.f_code), back.f_lasti)
-            fate = fate_of(site, 0)
-            if fate == CLOSED:
-                frame.f_trace_lines = False
-                settrace(None)
-                return Resume()
-            return foreign(frame, code, site, fate)
+            try:
+                code = frame.f_code
+                if code.co_filename == path:
+                    return learners(frame, code)
+                back = frame.f_back
+                if back is None:
+                    return None
+                # By their ids: to hash a code object takes a while.
+                site = (id(code), id(back.f_code), back.f_lasti)
+                fate = fate_of(site, 0)
+                if fate == CLOSED:
+                    frame.f_trace_lines = False
+                    settrace(None)
+                    return Resume()
+                return foreign(frame, code, site, fate)
+            except RecursionError:
+                return None  # so deep, the program is about to find its limit by itself
 
         return call
 

@@ -26,14 +26,17 @@ LONGEST_NAME = 80
 LATE = "there was no time left to look at its values"
 
 
-def tensors_of(found: Found, scopes: tuple[Scope, ...], budget: Budget) -> Tensors:
+def tensors_of(
+    found: Found, scopes: tuple[Scope, ...], budget: Budget, *, parameters: bool = True
+) -> Tensors:
     """The table: the names, then the modules' parameters.
 
     First what each tensor is, then, as far as time allows, its values.
     """
     entries = found.tensors[:MOST_TENSORS]
-    parameters = [("", name, tensor) for name, tensor in parameters_of(found.modules)]
-    entries += parameters[: max(0, MOST_TENSORS - len(entries))]
+    inner = parameters_of(found.modules) if parameters else ()
+    further = [("", name, tensor) for name, tensor in inner]
+    entries += further[: max(0, MOST_TENSORS - len(entries))]
     storages = Storages()
     infos = [describe(scope, name, tensor, storages) for scope, name, tensor in entries]
     # The small ones first, so that a large one takes the time of no other.
@@ -46,7 +49,7 @@ def tensors_of(found: Found, scopes: tuple[Scope, ...], budget: Budget) -> Tenso
         if sample is not None:
             room -= len(sample.values)
             infos[index] = replace(infos[index], sample=sample)
-    left_out = found.left_out + len(found.tensors) + len(parameters) - len(entries)
+    left_out = found.left_out + len(found.tensors) + len(further) - len(entries)
     return Tensors(tuple(infos), storages.told(budget), scopes, left_out)
 
 

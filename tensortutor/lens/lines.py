@@ -1,0 +1,45 @@
+"""What stands behind a line of the learner's code."""
+
+from collections.abc import Iterator
+
+from tensortutor.protocol.lens import Line, Made, Trace
+
+SIGNS = {
+    "broadcast": "⇔", "copy": "copy", "view": "view", "device": "device", "dtype": "dtype",
+    "detached": "detached", "nan": "NaN", "inf": "Inf",
+}  # fmt: skip
+"""Signs of the marks, short enough for a line's end; `Mark.text` has the words."""
+WORTH_WORDS = ("broadcast", "device", "dtype", "nan", "inf", "detached")
+
+
+def note(line: Line) -> str:
+    """`x: f32[64, 1]  y: f32[64]  ×20 ⇔`: what the line made, how often, and its marks."""
+    made = "  ".join(part(one) for one in line.made)
+    often = f"  ×{line.count:,}" if line.count > 1 else ""
+    return f"{made}{often}"
+
+
+def part(made: Made) -> str:
+    """`x: f32[64, 1] copy`; `→ f32[64, 1]` for what a function gave back."""
+    name = f"→{made.name.removeprefix('return')}" if made.how == "returned" else f"{made.name}:"
+    signs = dict.fromkeys(SIGNS.get(mark.kind, mark.kind) for mark in made.marks)
+    return " ".join((name, made.words, *signs))
+
+
+def remarks(line: Line) -> Iterator[str]:
+    """What the marks of a line say, as far as it is not plain from their signs."""
+    for made in line.made:
+        for mark in made.marks:
+            if mark.kind in WORTH_WORDS:
+                name = "" if mark.kind == "broadcast" or made.how == "returned" else made.name
+                yield f"{name}: {mark.text}" if name else mark.text
+
+
+def notes(trace: Trace) -> dict[int, str]:
+    """The notes by the number of the statement's last line, where they are to stand."""
+    found: dict[int, str] = {}
+    for line in trace.lines:
+        text = note(line)
+        before = found.get(line.end_line)
+        found[line.end_line] = f"{before}  {text}" if before else text
+    return found
