@@ -91,3 +91,24 @@ def node_text(node: GraphNode) -> str:
         parts.append(f"grad{norm}")
     parts += [mark for mark in node.marks if mark != node.kind]
     return "  ".join(part for part in parts if part)
+
+
+def backward_sentence(graph: Graph, id: int) -> str:
+    """What backward does at a node, with shapes: what comes in, what goes where."""
+    nodes = {node.id: node for node in graph.nodes}
+    node = nodes[id]
+    came = f"a gradient {node.grad}" if node.grad else "a gradient"
+    norm = "" if node.grad_norm is None else f" of norm {number(node.grad_norm)}"
+    if node.kind == "leaf":
+        added = "is added to" if "accumulated" in node.marks else "arrives in"
+        return f"{came}{norm} {added} {node.variable or 'a leaf'}.grad."
+    targets = [nodes[edge.target] for edge in graph.edges if edge.source == id]
+    out = [
+        f"{target.grad or target.words} to {target.variable or target.name}"
+        for target in targets if target.kind != "detached"
+    ]  # fmt: skip
+    used = [f"{saved.name} {saved.variable or saved.value}" for saved in node.saved]
+    with_ = f", with the saved {' and '.join(used)}," if used else ""
+    if not out:
+        return f"{node.name} takes {came}{norm}; it goes no further."
+    return f"{node.name} takes {came}{norm}{with_} and passes {', '.join(out)}."

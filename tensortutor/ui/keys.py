@@ -54,6 +54,10 @@ LESSON = [
     _key("lesson.format", "ctrl+j", "format", "Lay the code out, with ruff"),
     _key("lesson.own_editor", "f6,e", "own_editor", "Your own editor"),
     _key("lesson.watch", "w", "watch", "Check when saved elsewhere, or not"),
+    _key("lesson.profile", "P", "profile", "Run under the profiler"),
+    _key("lesson.broadcast", "f12,b", "broadcast", "How the shapes under the cursor fit"),
+    _key("lesson.notes", "v", "notes", "Shapes behind the lines, or not"),
+    _key("lesson.lens", "i", "lens", "Look into runs, or not"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
     _key("lesson.leave", "escape", "leave", "Leave the field"),
@@ -81,6 +85,27 @@ ORDER = [
     _key("order.hold", "space", "hold", "Pick up or put down the line"),
     _key("order.up", "shift+up", "carry(-1)", "Move the line up"),
     _key("order.down", "shift+down", "carry(1)", "Move the line down"),
+]
+
+TENSORS = [
+    _key("tensors.pair", "m", "pair", "Mark, to see it beside another"),
+    _key("tensors.sort", "o", "sort", "Sort by the next column"),
+]
+
+TENSOR = [
+    _key("tensor.along", "right", "along(1)", "Along the dimension"),
+    _key("tensor.back", "left", "along(-1)", "Back along it"),
+    _key("tensor.dimension", "down", "dimension(1)", "The next dimension"),
+    _key("tensor.dimension_back", "up", "dimension(-1)", "The dimension before"),
+]
+
+GRAPH = [
+    _key("graph.step", "full_stop", "step(1)", "Walk on, as backward goes"),
+    _key("graph.step_back", "comma", "step(-1)", "Walk back"),
+]
+
+PROFILE = [
+    _key("profile.sort", "o", "sort", "By time or by memory"),
 ]
 
 DIALOG = [

@@ -13,8 +13,8 @@ from tensortutor.course.model import Lesson
 from tensortutor.protocol.events import Event, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
-from tensortutor.ui.screens.codefile import CodeScreen
 from tensortutor.ui.screens.dialogs import Page
+from tensortutor.ui.screens.looking import LookingScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
@@ -28,7 +28,7 @@ from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 
 
-class LessonScreen(CodeScreen):
+class LessonScreen(LookingScreen):
     """Shows a lesson step by step, runs its code and puts the checks to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
@@ -156,6 +156,13 @@ class LessonScreen(CodeScreen):
 
     def action_run(self) -> None:
         """Run the code; a prediction comes first."""
+        self._run(profile=False)
+
+    def action_profile(self) -> None:
+        """Run the code under the profiler."""
+        self._run(profile=True)
+
+    def _run(self, profile: bool) -> None:
         if self.session.step.pane is None:
             self.tutor.tell("This step has no code to run.")
         elif self.session.must_answer_first:
@@ -164,9 +171,8 @@ class LessonScreen(CodeScreen):
             self._ask(self.session.next_question() or 0)
         else:
             name = self.editor.file_name
-            self._start(
-                program_job(self.lesson, self.editor.text, name, self.tutor.limits), checking=False
-            )
+            job = program_job(self.lesson, self.editor.text, name, self.tutor.limits)
+            self._start(self.looked_into(job, profile=profile), checking=False)
 
     def action_check(self) -> None:
         """Put the checks to the code."""
@@ -203,6 +209,7 @@ class LessonScreen(CodeScreen):
 
     @on(Results.Heard)
     def _heard(self, message: Results.Heard) -> None:
+        self.take_lens(message.events)
         for event in message.events:
             self._take(event)
         self._describe()

@@ -28,6 +28,8 @@ COLOURS = ("keyword", "string", "number", "call", "definition", "decorator", "co
 """What the lexer calls the parts of a program; the style sheet says how they look."""
 MARKS = ("failed", "called")
 """Kinds of lines that stand out."""
+NOTE = "note"
+"""What stands behind the code of a line, dimmed."""
 LAYERS = ("found", "problem")
 """Kinds of stretches that stand out within lines, the upper ones last."""
 OWN = {
@@ -39,6 +41,8 @@ OWN = {
     "cursor-gutter": "text-area--cursor-gutter",
 }
 """What Textual's text area has styles for."""
+LEAST_NOTE = 10
+"""Cells; less says nothing."""
 LINE_END = re.compile("\r\n|\r|\n")
 Spans = Mapping[int, Iterable[tuple[int, int]]]
 """Stretches of lines: columns by row, all from 0."""
@@ -87,7 +91,7 @@ class CodeArea(TextArea):
     """Python, coloured, without wrapping."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"editor--{name}" for name in (*COLOURS, *MARKS, *LAYERS)
+        f"editor--{name}" for name in (*COLOURS, *MARKS, *LAYERS, NOTE)
     }
     document: CodeDocument
     selection: Reactive[Selection] = reactive(
@@ -101,6 +105,7 @@ class CodeArea(TextArea):
         self._layers: dict[str, dict[int, tuple[tuple[int, int], ...]]] = {}
         self._pair: tuple[Location, ...] = ()
         self._pointed: int | None = None
+        self._notes: dict[int, tuple[str, str]] = {}
         super().__init__(
             id=id, soft_wrap=False, tab_behavior="indent", show_line_numbers=True, compact=True,
             max_checkpoints=200,
@@ -128,6 +133,24 @@ class CodeArea(TextArea):
 
     def _mark_of(self, row: int) -> str | None:
         return self._marks.get(row, "problem" if row == self._pointed else None)
+
+    def annotate(self, notes: Mapping[int, str]) -> None:
+        """Put notes behind lines (from 1), in place of all earlier ones.
+
+        A note goes when its line is edited, and moves along when lines above come or go.
+        """
+        before = self._notes
+        count = self.document.line_count
+        self._notes = {
+            line - 1: (self.document[line - 1], text)
+            for line, text in notes.items() if 0 < line <= count
+        }  # fmt: skip
+        self._draw_again(before.keys() | self._notes.keys())
+
+    def note_of(self, row: int) -> str:
+        """The note behind a line (from 0), if the line is as it was."""
+        text, note = self._notes.get(row, ("", ""))
+        return note if note and self.document[row] == text else ""
 
     def paint(self, layer: str, spans: Spans) -> None:
         """Make stretches stand out, in place of all earlier ones of this layer."""
@@ -174,6 +197,10 @@ class CodeArea(TextArea):
         state, count = document.known_state(last + 1), document.line_count
         result = super().edit(edit)
         after = result.end_location[0] + 1
+        if self._notes and (moved := document.line_count - count):
+            self._notes = {
+                row + (moved if row > last else 0): note for row, note in self._notes.items()
+            }
         if self.gutter_width != gutter:
             self.refresh()
         elif document.line_count == count and (
@@ -243,7 +270,7 @@ class CodeArea(TextArea):
         key = (
             row, self.document[row], self.document.state(row), self.size.width,
             self.scroll_offset.x, self.gutter_width, row == self.cursor_location[0],
-            self._mark_of(row), *self._stretches(row),
+            self._mark_of(row), self.note_of(row), *self._stretches(row),
         )  # fmt: skip
         strip = self._line_cache.get(key)
         if strip is None:
@@ -292,6 +319,9 @@ class CodeArea(TextArea):
         ]
         width = self.size.width - self.gutter_width
         left = self.scroll_offset.x
+        if note := self.note_of(row):
+            code = sum(segment.cell_length for segment in segments)
+            segments.append(Segment(fitting(note, left + width - code), ground + self._look(NOTE)))
         strip = Strip(segments).crop(left, left + width).extend_cell_length(width, ground)
         return Strip.join([Strip(self._gutter(row, mark, is_current)), strip])
 
@@ -306,6 +336,14 @@ class CodeArea(TextArea):
             Segment(number + sign, self.rich_style + self._look(mark) + Style(underline=False)),
             Segment(" ", self.rich_style + ground),
         ]
+
+
+def fitting(note: str, room: int) -> str:
+    """A note with space before it, cut where the room ends; nothing where there is hardly any."""
+    if room < LEAST_NOTE:
+        return ""
+    text = f"   {note}"
+    return text if len(text) <= room else text[: room - 1] + glyphs.current().cut
 
 
 def as_shown(text: str, tab_width: int) -> Iterable[str]:

@@ -19,10 +19,11 @@ from tensortutor.ui.plain import visible
 from tensortutor.ui.ports import Runner
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.drawings import DrawingsPane
+from tensortutor.ui.widgets.lens import LENS_PANES
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
-PANES: tuple[type[ResultPane], ...] = (OutputPane, ChecksPane, DrawingsPane)
+PANES: tuple[type[ResultPane], ...] = (OutputPane, ChecksPane, DrawingsPane, *LENS_PANES)
 """The tabs, from left to right."""
 
 FRAME_S = 1 / 30

@@ -1,0 +1,85 @@
+"""Looking inside: what the lens saw of the last run, and how to ask for it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tensortutor.protocol.events import Event
+from tensortutor.protocol.jobs import Job, Look
+from tensortutor.protocol.lens import Broadcast, Broadcasts, Trace
+from tensortutor.ui.screens.codefile import CodeScreen
+
+
+class LookingScreen(CodeScreen):
+    """A screen whose runs are looked into, unless the learner wants none of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._expressions: tuple[Broadcast, ...] = ()
+        self._notes: dict[int, str] = {}
+
+    def looked_into(self, job: Job, *, profile: bool = False) -> Job:
+        """The job of a run, with what the lens is to look at."""
+        self._expressions, self._notes = (), {}
+        self.editor.annotate({})
+        on = bool(self.tutor.remembered.get("lens", self.tutor.settings.lens))
+        return replace(job, look=Look(on and not profile, on, profile))
+
+    def take_lens(self, events: Iterable[Event]) -> None:
+        """Keep what belongs to lines of the code."""
+        for event in events:
+            if isinstance(event, Trace):
+                from tensortutor.lens.lines import notes
+
+                self._notes = notes(event)
+                if self.tutor.remembered.get("notes", True):
+                    self.editor.annotate(self._notes)
+            elif isinstance(event, Broadcasts):
+                self._expressions = event.expressions
+
+    def action_notes(self) -> None:
+        """Show the notes behind the lines, or hide them."""
+        shown = not self.tutor.remembered.get("notes", True)
+        self.tutor.remembered.put("notes", shown)
+        self.editor.annotate(self._notes if shown else {})
+        if shown and not self._notes:
+            self.tutor.tell("From the next run on, shapes stand behind the lines.")
+
+    def action_lens(self) -> None:
+        """Look into runs, or do not."""
+        on = not self.tutor.remembered.get("lens", self.tutor.settings.lens)
+        self.tutor.remembered.put("lens", on)
+        self.tutor.tell(
+            "Every run is looked into." if on else "Runs are no longer looked into: no tensors, "
+            "graphs or shapes are told."
+        )  # fmt: skip
+
+    def action_broadcast(self) -> None:
+        """Show how the shapes of the expression under the cursor were brought together."""
+        from textual.widgets import Static
+
+        from tensortutor.lens.aligned import aligned
+        from tensortutor.ui.plain import visible
+        from tensortutor.ui.screens.dialogs import Page
+
+        row, column = self.editor.cursor_location
+        found = expression_at(self._expressions, row + 1, column + 1)
+        if found is None:
+            self.tutor.tell(
+                "Run the code, then put the cursor on an expression with two operands, such as "
+                "a + b."
+            )
+            return
+        title = f"Line {found.line}: {found.left.text} {found.operator} {found.right.text}"
+        text = "\n".join(aligned(found))
+        self.app.push_screen(Page(visible(title), Static(visible(text), markup=False)))
+
+
+def expression_at(found: Iterable[Broadcast], line: int, column: int) -> Broadcast | None:
+    """The smallest expression around a place (from 1), else the first one of that line."""
+    around = [
+        one for one in found
+        if (one.line, one.column) <= (line, column) <= (one.end_line, one.end_column)
+    ]  # fmt: skip
+    if around:
+        return around[-1]  # one that contains another comes before it
+    return next((one for one in found if one.line <= line <= one.end_line), None)
