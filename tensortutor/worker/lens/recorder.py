@@ -46,6 +46,7 @@ class Record:
     """What is known of a statement. count: its executions; next: the one to look at next."""
 
     statement: Statement
+    lines: range = range(0)
     is_block: bool = False
     count: int = 0
     next: int = 1
@@ -66,7 +67,8 @@ class Recorder:
         self.path = code.co_filename
         self.plan: Plan = plan(tree, code)
         self.by_line = {
-            line: Record(one, bool(one.body)) for line, one in self.plan.by_line.items()
+            line: Record(one, range(one.line, one.end_line + 1), bool(one.body))
+            for line, one in self.plan.by_line.items()
         }
         self.functions = {line: Record(one) for line, one in self.plan.functions.items()}
         self.stack: list[Activation] = []
@@ -232,19 +234,19 @@ class Activation:
         self._lines = recorder.by_line
         self._always = always
 
-    def trace(self, frame: FrameType, event: str, value: Any) -> Any:
-        """The frame's trace function. Its first part is what every line of the program pays for."""
+    def trace(self, frame: FrameType, event: str, value: Any) -> None:
+        """The frame's trace function. Its first part is what every line of the program pays for.
+
+        None tells Python to go on with the same function.
+        """
         try:
             if event == "line":
                 line = frame.f_lineno
                 record = self._lines.get(line)
                 pending = self.pending
                 if pending is not None:
-                    if (
-                        record is None
-                        and pending.statement.line <= line <= pending.statement.end_line
-                    ):
-                        return self.trace  # a further line of the same statement
+                    if record is None and line in pending.lines:
+                        return  # a further line of the same statement
                     if pending.is_block or pending.count >= pending.next:
                         self._finish(pending, frame, line)
                 self.pending = record
@@ -259,7 +261,6 @@ class Activation:
                 self.leave(frame, value)
         except RecursionError:
             self.pending = None  # the program is about to find its limit by itself
-        return self.trace
 
     def leave(self, frame: FrameType, value: Any) -> None:
         """The function returns, raises or yields."""

@@ -3,7 +3,8 @@
 Tracing slows every Python function, and a training step runs hundreds of torch's own. So it is
 switched off while a call runs that, as has been seen a few times, leads to no code of the
 learner's, or to the same straight functions every time; those are then counted without being
-followed, but for a call now and then. A call that runs untraced has an object in the place of its
+followed, but for a call now and then. (A call: from this place in the learner's code to that
+function, or of that module.) A call that runs untraced has an object in the place of its
 frame's trace function. The object goes when the frame goes, and switches tracing on again.
 """
 
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
+
+import torch
 
 from tensortutor.worker.lens.recorder import GENERATOR, Record, Recorder
 from tensortutor.worker.lens.statements import INNER_FRAMES
@@ -36,7 +39,10 @@ Trace = Callable[[FrameType, str, Any], Any]
 
 
 class Site:
-    """A call that leads to the learner's functions. hits: so many times to just these."""
+    """A call that leads to the learner's functions. hits: so many times to just these.
+
+    passes: how often it came; next: at which it is followed again.
+    """
 
     __slots__ = ("heads", "hits", "next", "passes")
 
@@ -57,8 +63,7 @@ class Tracer:
         self._sites: dict[Call, Site] = {}
         self._known: list[CodeType] = []
         self._entered: list[Record | None] = []
-        self._thread = threading.get_ident()
-        self._active = False
+        self._is_active: list[bool] = []
         self._era = 0
         self._quiet = 0
         self.call = self._make_call()
@@ -66,7 +71,7 @@ class Tracer:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Trace what is called inside."""
-        self._active = True
+        self._is_active.append(True)
         sys.settrace(self.call)
         try:
             yield
@@ -75,24 +80,25 @@ class Tracer:
 
     def stop(self) -> None:
         """Trace no more, in this process."""
-        self._active = False
+        self._is_active.clear()
         sys.settrace(None)
 
-    def resume(self) -> None:
-        """Tracing goes on: an untraced call is over."""
-        if self._active and sys.gettrace() is None and threading.get_ident() == self._thread:
-            sys.settrace(self.call)
-
     def _make_call(self) -> Trace:
-        """The global trace function: every Python function that begins pays for it."""
-        path, settrace, resume = self._path, sys.settrace, self.resume
-        fate_of, foreign, learners = self._fates.get, self._foreign, self._learners
+        """The global trace function: every Python function that begins pays for it.
+
+        A closure, and with the frequent ways written out, for that is what makes it fast.
+        """
+        path, settrace, learners = self._path, sys.settrace, self._learners
+        fates, sites, foreign, deeper = self._fates, self._sites, self._foreign, self._deeper
+        module_call = torch.nn.Module._wrapped_call_impl.__code__
+        is_active, thread, get_ident = self._is_active, threading.get_ident(), threading.get_ident
 
         class Resume(Untraced):
             __slots__ = ()
 
             def __del__(self) -> None:
-                resume()
+                if is_active and get_ident() == thread:
+                    settrace(call)
 
         self._resume = Resume
 
@@ -102,16 +108,27 @@ class Tracer:
                 if code.co_filename == path:
                     return learners(frame, code)
                 back = frame.f_back
-                if back is None:
-                    return None
+                if back is None or back.f_code.co_filename != path:
+                    return deeper(frame, code)
                 # By their ids: to hash a code object takes a while.
-                site = (id(code), id(back.f_code), back.f_lasti)
-                fate = fate_of(site, 0)
+                if code is module_call:
+                    module = frame.f_locals["self"]
+                    key = (id(code), id(module), id(type(module)))
+                else:
+                    key = (id(code), id(back.f_code), back.f_lasti)
+                fate = fates.get(key, 0)
+                if fate == KNOWN:
+                    site = sites[key]
+                    site.passes += 1
+                    if site.passes < site.next:
+                        for head in site.heads:
+                            head.count += 1
+                        fate = CLOSED
                 if fate == CLOSED:
                     frame.f_trace_lines = False
                     settrace(None)
                     return Resume()
-                return foreign(frame, code, site, fate)
+                return None if fate == OPEN else foreign(frame, code, key, fate)
             except RecursionError:
                 return None  # so deep, the program is about to find its limit by itself
 
@@ -129,13 +146,21 @@ class Tracer:
         activation = self._recorder.enter(frame)
         return None if activation is None else activation.trace
 
-    def _foreign(self, frame: FrameType, code: CodeType, call: Call, fate: int) -> Any:
-        """Somebody else's function that is not closed."""
+    def _deeper(self, frame: FrameType, code: CodeType) -> Any:
+        """A function that somebody else's function calls, inside a call that is followed."""
         self._quiet += 1
         if self._quiet > PATIENCE and self._leave_long_call(frame):
             return None
-        if fate == OPEN:
-            return None
+        fate = self._fates.get((id(code), 0, 0))
+        if fate is None:
+            self._known.append(code)
+            hush = any(part in code.co_filename for part in QUIET)
+            fate = self._fates[id(code), 0, 0] = CLOSED if hush else OPEN
+        return self._close(frame) if fate == CLOSED else None
+
+    def _foreign(self, frame: FrameType, code: CodeType, call: Call, fate: int) -> Any:
+        """Somebody else's function that one of the learner's calls, and that is not closed."""
+        self._quiet += 1
         if fate == KNOWN:
             return self._known_call(frame, call)
         if call not in self._fates:
@@ -167,8 +192,7 @@ class Tracer:
                 raised = True
             elif event == "return":
                 heads = tuple(self._entered[first : first + MOST_ENTERED + 1])
-                if frame.f_back is None or frame.f_back.f_code.co_filename == self._path:
-                    del self._entered[first:]
+                del self._entered[first + len(heads) :]
                 self._judge(call, heads, quiet, raised=raised or era != self._era)
             return trace
 
@@ -199,17 +223,10 @@ class Tracer:
 
     def _known_call(self, frame: FrameType, call: Call) -> Any:
         """A call that has led to the same functions so far."""
-        site = self._sites[call]
-        recorder = self._recorder
-        if site.hits < REGULAR:
-            return self._observe(frame, call)
-        site.passes += 1
-        if site.passes < site.next:
-            for head in site.heads:
-                head.count += 1
-            return self._close(frame)
-        recorder.charge(FOLLOW_S)
-        site.next = site.passes + 1 + (0 if recorder.affordable() else site.passes >> 3)
+        site, recorder = self._sites[call], self._recorder
+        if site.hits >= REGULAR:
+            recorder.charge(FOLLOW_S)
+            site.next = site.passes + 1 + (0 if recorder.affordable() else site.passes >> 3)
         return self._observe(frame, call)
 
     def _leave_long_call(self, frame: FrameType) -> bool:
