@@ -97,6 +97,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def complaint_of(event: Raised | Warned) -> Complaint:
+    """An exception or a warning of a run."""
+    return Complaint(event.type, event.message, event.scene.inside, event.scene.code)
+
+
 class Explainer:
     """Explains the errors of one course: by its own atlas, else by the built-in one."""
 
@@ -131,11 +136,8 @@ class Explainer:
             said = None if event.passed else RAISED.match(event.message)
             if said is None:
                 return None
-            kind, message = said["type"], said["message"]
-        else:
-            kind, message = event.type, event.message
-        scene = event.scene
-        return self.error(Complaint(kind, message, scene.inside, scene.code), scene)
+            event = Warned(said["type"], said["message"], scene=event.scene)
+        return self.error(complaint_of(event), event.scene)
 
     def lesson(self, explanation: Explanation) -> Lesson | None:
         """The lesson about it, if the course has it."""
