@@ -13,6 +13,7 @@ from tensortutor.course.frontmatter import ID as LESSON_ID
 from tensortutor.course.frontmatter import is_table
 from tensortutor.course.model import Course
 from tensortutor.course.problems import Problem, Report, decode, listed
+from tensortutor.course.prose import trimmed
 from tensortutor.course.tables import (
     TEXT,
     Key,
@@ -110,8 +111,11 @@ PROGRAM = {
 }
 
 
-def read_atlas(root: Path) -> tuple[tuple[Entry, ...], list[Problem]]:
-    """The entries of the course in `root`, none if it has no atlas, and what is wrong with them."""
+def read_atlas(root: Path, *, thorough: bool = True) -> tuple[tuple[Entry, ...], list[Problem]]:
+    """The entries of the course in `root`, none if it has no atlas, and what is wrong with them.
+
+    thorough: read their programs as well, which only the author's gate runs.
+    """
     path = root / ATLAS
     if not path.is_file():
         return (), []
@@ -121,7 +125,10 @@ def read_atlas(root: Path) -> tuple[tuple[Entry, ...], list[Problem]]:
     if table is None:
         return (), report.problems
     values = check_table(table, KEYS, "atlas.toml", key_lines(text, 1, otherwise=1), report)
-    entries = tuple(_entries(values.get("errors", []), text, report))
+    tables = values.get("errors", [])
+    if not thorough:
+        tables = [{**table, "programs": []} for table in tables]
+    entries = tuple(_entries(tables, text, report))
     return entries, sorted(report.problems)
 
 
@@ -179,8 +186,8 @@ def _entry(table: dict[str, Any], line: int, body: str, report: Report) -> Entry
         id=values["id"],
         title=values["title"].strip(),
         pattern=pattern,
-        means=prose(values["means"]),
-        way_out=prose(values["way_out"]),
+        means=trimmed(values["means"]),
+        way_out=trimmed(values["way_out"]),
         lesson=values["lesson"],
         line=line,
         facts=tuple(values.get("facts", ())),
@@ -190,18 +197,13 @@ def _entry(table: dict[str, Any], line: int, body: str, report: Report) -> Entry
     )
 
 
-def prose(text: str) -> str:
-    """A text without empty lines around it. Its first line may be indented: that is code."""
-    return text.strip("\n").rstrip()
-
-
 def _where(
     table: dict[str, Any] | None, line_of: Callable[[str], int], report: Report
 ) -> Where | None:
     if table is None:
         return None
     values = check_table(table, WHERE, "'where'", line_of, report)
-    if not values and not table:
+    if not table:
         report.add(line_of("where"), f"'where' is empty: it may have {listed(list(WHERE), 'or')}")
     patterns = {name: _pattern(text, line_of(name), report) for name, text in values.items()}
     return Where(**patterns)
