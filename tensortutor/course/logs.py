@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-HEADER = re.compile(r"^(?P<prefix>.*?)(?P<type>[\w.]+ +)?Traceback \(most recent call last\):?\s*$")
+ENDS = "(?:Error|Exception|Warning|Interrupt|Exit|Unsupported|Failed)"
 KIND = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
+HEADER = re.compile(
+    rf"^(?:(?P<type>[A-Za-z_][\w.]*{ENDS}) +|(?P<prefix>.*?))Traceback \(most recent call last\):?\s*$"
+)
 LAST = re.compile(rf"(?P<type>{KIND})(?:: ?(?P<message>.*))?$")
-NAMED = re.compile(r"\w*(?:Error|Exception|Warning|Interrupt|Exit|Unsupported|Failed)$")
+NAMED = re.compile(rf"\w*{ENDS}$")
 WARNING = re.compile(rf"^.*?:\d+: (?P<type>{KIND}Warning): (?P<message>.*)$")
 OF_CPP = re.compile(r"^terminate called after throwing an instance of '(?:\w+::)*(?P<type>\w+)'")
 FRAME = re.compile(
@@ -82,12 +85,17 @@ def read_complaint(text: str, *, headed: bool = False) -> Complaint | None:
         return _below(lines, "", "")
     for start in range(len(lines) - 1, -1, -1):
         found = HEADER.match(lines[start])
-        if found is not None:
-            kind = (found["type"] or "").strip()
-            complaint = _below(lines[start + 1 :], _prefix(found["prefix"]), kind)
+        if found is not None and not _is_part(lines[start]):
+            prefix = _prefix(found["prefix"] or "")
+            complaint = _below(lines[start + 1 :], prefix, found["type"] or "")
             if complaint is not None:
                 return complaint
     return _alone(lines)
+
+
+def _is_part(line: str) -> bool:
+    """The header of a traceback that a message carries from another process."""
+    return "Original Traceback" in line
 
 
 def _prefix(text: str) -> str:
@@ -125,7 +133,7 @@ def _rest(lines: Sequence[str]) -> list[str]:
     """Further lines of a message: up to what begins the next report."""
     rest = []
     for line in lines:
-        if line.startswith(MORE) or (HEADER.match(line) and not line.startswith("Original")):
+        if line.startswith(MORE) or (HEADER.match(line) and not _is_part(line)):
             break
         rest.append(line)
     return rest

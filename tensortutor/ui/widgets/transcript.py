@@ -103,7 +103,7 @@ class Transcript(ScrollView, can_focus=True):
         height = bool(self.left_out) + len(self._rows) + len(self._wrap(self._open))
         self.virtual_size = Size(self._wrapped_at, height)
         if self._following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
+            self.scroll_end(animate=False, immediate=True, x_axis=False, force=True)
         self.refresh()
 
     def on_resize(self) -> None:
