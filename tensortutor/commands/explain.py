@@ -58,9 +58,11 @@ def _read(file: str | None) -> str:
 def _end_of(file: BinaryIO) -> bytes:
     """The last MOST_BYTES of a file or a pipe."""
     end = b""
-    while piece := file.read(CHUNK):
+    while True:
+        piece = file.read(CHUNK)
         end = (end + piece)[-MOST_BYTES:]
-    return end
+        if len(piece) < CHUNK:  # a terminal would want to hear Ctrl+D once more
+            return end
 
 
 def _message_alone(session: Session, text: str) -> int:

@@ -97,7 +97,7 @@ Cell \x1b[0;32mIn[3], line 2\x1b[0m
 \x1b[1;32m      1\x1b[0m y = torch.tensor([3])
 \x1b[0;32m----> 2\x1b[0m F.cross_entropy(logits, y)
 
-File \x1b[0;32m{LIBRARY}/functional.py:3504\x1b[0m, in \x1b[0;36mcross_entropy\x1b[0;34m(input)\x1b[0m
+File \x1b[0;32m{LIBRARY}/functional.py:3504\x1b[0m, in \x1b[0;36mcross_entropy\x1b[0m(input)
 \x1b[1;32m   3502\x1b[0m     label_smoothing: float = 0.0
 \x1b[0;32m-> 3504\x1b[0m return torch._C._nn.cross_entropy_loss(
 
