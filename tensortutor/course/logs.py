@@ -14,7 +14,8 @@ COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b
 ENDS = "(?:Error|Exception|Warning|Interrupt|Exit|Unsupported|Failed)"
 KIND = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
 HEADER = re.compile(
-    rf"^(?:(?P<type>[A-Za-z_][\w.]*{ENDS}) +|(?P<prefix>.*?))Traceback \(most recent call last\):?\s*$"
+    rf"^(?:(?P<type>[A-Za-z_][\w.]*{ENDS}) +|(?P<prefix>.*?))"
+    r"Traceback \(most recent call last\):?\s*$"
 )
 LAST = re.compile(rf"(?P<type>{KIND})(?:: ?(?P<message>.*))?$")
 NAMED = re.compile(rf"\w*{ENDS}$")
