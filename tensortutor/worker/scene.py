@@ -6,6 +6,7 @@ have no name, and their parts in torch's own functions. Nothing of the program i
 
 import ast
 import contextlib
+import gc
 import itertools
 import linecache
 import time
@@ -97,11 +98,23 @@ def _scene(places: list[Place], path: str) -> Scene:
         return UNKNOWN
     ours, below = [places[number] for number in own], places[own[-1] + 1 :]
     # What is to help with an error must not raise one: a program may have broken anything.
-    with contextlib.suppress(Exception), torch._C.DisableTorchFunction():
+    with contextlib.suppress(Exception), _no_collection(), torch._C.DisableTorchFunction():
         operands = _Gathering(ours, below).operands()
         line = linecache.getline(path, ours[-1].line).strip()
         return Scene(operands, tuple(_inside(below)), line[:LONGEST_LINE])
     return UNKNOWN
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Garbage waits: collecting it takes long in a large program, and runs its `__del__`."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _inside(below: list[Place]) -> list[str]:
