@@ -86,7 +86,7 @@ async def test_a_key_opens_the_lesson_about_it(with_atlas, until):
         assert told(app)[-1] == "No error of the last run has a lesson of its own here."
         await pilot.press("r")
         await until(pilot, lambda: ended(screen).startswith("✗"))
-        await pilot.press("x")
+        await pilot.press("i")
         await until(pilot, lambda: app.screen is not screen)
         assert isinstance(app.screen, LessonScreen)
         assert app.screen.lesson is setting.shapes
