@@ -209,4 +209,4 @@ def test_explain_loads_neither_torch_nor_textual() -> None:
         "print(sorted({'torch', 'textual', 'numpy'} & set(sys.modules)), status)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout == "[] 2\n", done.stderr
+    assert done.stdout.splitlines()[-1:] == ["[] 0"], done.stderr  # the README shows an error
