@@ -13,7 +13,7 @@ from tensortutor.report import explained_lines, neutral
 
 UNKNOWN = 1
 STANDARD_INPUT = "-"
-MOST_BYTES = 4 << 20
+MOST_BYTES = 2 << 20
 """So much of the end of a log is read; its last traceback is the one that counts."""
 CHUNK = 1 << 20
 NO_TRACEBACK = (

@@ -17,6 +17,9 @@ HEADER = re.compile(
     rf"^(?:(?P<type>[A-Za-z_][\w.]*{ENDS}) +|(?P<prefix>.*?))"
     r"Traceback \(most recent call last\):?\s*$"
 )
+TRACEBACK = "Traceback (most recent call last)"
+HINT = re.compile(f"{ENDS}|terminate called")
+"""Without this a line is not worth a closer look; a log has many lines."""
 LAST = re.compile(rf"(?P<type>{KIND})(?:: ?(?P<message>.*))?$")
 NAMED = re.compile(rf"\w*{ENDS}$")
 WARNING = re.compile(rf"^.*?:\d+: (?P<type>{KIND}Warning): (?P<message>.*)$")
@@ -27,6 +30,8 @@ FRAME = re.compile(
 CELL = re.compile(r"^Cell In ?\[\d+\]|^Input In ?\[\d+\]|^<ipython-input-")
 ARROW = re.compile(r"^-+> *\d+ (?P<code>.*)$")
 LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages|torch)[/\\]")
+LONGEST_LINE = 5_000
+"""Characters of a line that are looked at."""
 MORE = ("During handling of the above exception", "The above exception was the direct cause")
 BEFORE_A_LINE = re.compile(r"^(?:E  +|[\s|+]+)")
 """What pytest and groups of exceptions put before a line."""
@@ -81,11 +86,12 @@ def read_complaint(text: str, *, headed: bool = False) -> Complaint | None:
 
     headed: the text stands right below a traceback's header.
     """
-    lines = COLOURS.sub("", text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    text = COLOURS.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    lines = [line[:LONGEST_LINE] for line in text.split("\n")]
     if headed:
         return _below(lines, "", "")
     for start in range(len(lines) - 1, -1, -1):
-        found = HEADER.match(lines[start])
+        found = HEADER.match(lines[start]) if TRACEBACK in lines[start] else None
         if found is not None and not _is_part(lines[start]):
             prefix = _prefix(found["prefix"] or "")
             complaint = _below(lines[start + 1 :], prefix, found["type"] or "")
@@ -143,6 +149,8 @@ def _rest(lines: Sequence[str]) -> list[str]:
 def _alone(lines: Sequence[str]) -> Complaint | None:
     """A last line without a traceback, the end of a process in C++, or else the last warning."""
     for number in range(len(lines) - 1, -1, -1):
+        if not HINT.search(lines[number]):
+            continue
         line = BEFORE_A_LINE.sub("", lines[number])
         last = LAST.match(line)
         if last is not None and NAMED.match(last["type"].rpartition(".")[2]):
