@@ -135,6 +135,16 @@ COMMANDS = (
             ANYWAY,
         ),
     ),
+    Command(
+        "explain",
+        "explain.explain",
+        "say what an error means, from a traceback or a log",
+        (
+            arg("file", metavar="FILE", nargs="?", help="default: standard input"),
+            arg("--list", action="store_true", dest="all", help="show all errors that are known"),
+        ),
+        json=True,
+    ),
     Command("hint", "reading.hint", "show the next hint of a lesson", (LESSON, ANYWAY)),
     Command(
         "reset",

@@ -7,12 +7,13 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
+from tensortutor.course.prose import paragraphs
 from tensortutor.drawing.rows import is_unicode
 from tensortutor.protocol.drawings import Drawing
-from tensortutor.protocol.events import Finished, Output, Verdict
+from tensortutor.protocol.events import Explained, Finished, Output, Verdict
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 ASCII = str.maketrans(
@@ -142,10 +143,16 @@ def passed_line(verdict: Verdict, printer: Printer) -> str:
     return f"{printer.paint('✓ passed', 'green')}  {neutral(verdict.check)}"
 
 
-def failure_lines(verdicts: Sequence[Verdict], replay: str, printer: Printer) -> Iterator[str]:
+def failure_lines(
+    verdicts: Sequence[Verdict],
+    explanations: Mapping[str, Explained],
+    replay: str,
+    printer: Printer,
+) -> Iterator[str]:
     """What there is to know about failures, those that are equal told once.
 
-    replay: the command that repeats the checks with the same inputs.
+    explanations: of errors, by the check that they ended. replay: the command that repeats the
+    checks with the same inputs.
     """
     groups: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
@@ -158,6 +165,8 @@ def failure_lines(verdicts: Sequence[Verdict], replay: str, printer: Printer) ->
             if text:
                 yield from indented(part, text, printer.width if part in SENTENCES else 0)
         yield from indented("seed", f"{first.seed}, to replay: {replay} --seed {first.seed}")
+        if first.check in explanations:
+            yield from explained_lines(explanations[first.check], printer.width)
 
 
 def failed_lines(checks: Sequence[str], message: str, printer: Printer) -> Iterator[str]:
@@ -184,6 +193,17 @@ def indented(label: str, text: str, width: int = 0) -> Iterator[str]:
         for part in parts or [""]:
             yield f"{indent}{part}".rstrip()
             indent = " " * len(indent)
+
+
+def explained_lines(event: Explained, width: int) -> Iterator[str]:
+    """What an error means and how to get out, under the report of the error itself."""
+    yield from indented("", event.title, width)
+    for label, text in (("here", event.here), ("means", event.means), ("way out", event.way_out)):
+        for is_code, part in paragraphs(text):
+            yield from indented(label, part, 0 if is_code else width)
+            label = " "  # the label stands once
+    if event.lesson:
+        yield from indented("lesson", f"tensortutor show {event.lesson}")
 
 
 def ending(finished: Finished) -> Iterator[str]:

@@ -29,8 +29,8 @@ RIGHT = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)\n"
 COMMAND = [sys.executable, "-m", "tensortutor"]
 NEVER_S = 120
 COMMANDS = (
-    "list", "show", "next", "run", "check", "answer", "hint", "reset", "where", "doctor", "new",
-    "verify", "progress", "export",
+    "list", "show", "next", "run", "check", "answer", "explain", "hint", "reset", "where",
+    "doctor", "new", "verify", "progress", "export",
 )  # fmt: skip
 
 
@@ -334,7 +334,7 @@ def test_run_gives_the_programs_bytes_and_its_exit_status(tmp_path: Path) -> Non
 
 def test_run_reports_an_exception_as_python_does(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import torch\ntorch.ones(2) @ torch.ones(3)\n")
+    program.write_text("import torch\nraise RuntimeError('of my own')\n")
     done = tensortutor("run", str(program))
     assert (done.returncode, done.stdout) == (1, "")
     assert 'File "program.py", line 2' in done.stderr

@@ -11,12 +11,15 @@ from tensortutor.commands.errors import Refused
 from tensortutor.commands.mutation import expected_mutants, try_mutants
 from tensortutor.commands.session import Session, chosen
 from tensortutor.commands.watching import watch
+from tensortutor.course.atlas import ATLAS, Entry, check_atlas
+from tensortutor.course.atlas_claims import NAME as ATLAS_NAME
+from tensortutor.course.atlas_claims import atlas_trials
 from tensortutor.course.catalog import UnknownLesson, find_course, find_lessons, read_course
 from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError, Problem
 from tensortutor.course.scaffold import CannotBegin, begin_lesson
-from tensortutor.course.verify import Broken, Finding, Skipped, count, verify
+from tensortutor.course.verify import Broken, Finding, Skipped, count, prove, verify
 from tensortutor.protocol.wire import to_wire
 
 FAILED = 1
@@ -44,17 +47,22 @@ def new_lesson(session: Session, arguments: Namespace) -> int:
 
 
 def verify_lessons(session: Session, arguments: Namespace) -> int:
-    """Prove lessons: print what does not hold. Returns 1 if there is anything."""
+    """Prove lessons and the atlas: print what does not hold. Returns 1 if there is anything."""
     course, problems = _read(session)
     lessons = _named(course, arguments.lessons)
+    has_atlas = not arguments.lessons or ATLAS_NAME in arguments.lessons
     if arguments.changed is not None:
-        lessons = _changed(course, lessons, arguments.changed)
+        files = _changed(course, arguments.changed)
+        lessons = changed_lessons(lessons, files)
+        has_atlas = has_atlas and course.root / ATLAS in files
     everything = not arguments.lessons and arguments.changed is None
     if arguments.watch:
         return _watch(session, arguments, course.root, [] if everything else lessons)
-    files = {path for lesson in lessons for path in _files(course, lesson)}
-    told = [problem for problem in problems if everything or problem.path in files]
-    return 0 if _prove(session, arguments, course, told, lessons) else FAILED
+    names = {path for lesson in lessons for path in _files(course, lesson)}
+    told = [problem for problem in problems if everything or problem.path in names]
+    entries, wrong = check_atlas(course) if has_atlas else ((), [])
+    well = _prove(session, arguments, course, [*told, *wrong], lessons, entries)
+    return 0 if well else FAILED
 
 
 def _watch(session: Session, arguments: Namespace, root: Path, lessons: Sequence[Lesson]) -> int:
@@ -68,7 +76,7 @@ def _watch(session: Session, arguments: Namespace, root: Path, lessons: Sequence
         files = {path.relative_to(root).as_posix() for path in saved}
         files |= {path for lesson in chosen_ones for path in _files(course, lesson)}
         told = [problem for problem in problems if problem.path in files]
-        _prove(session, arguments, course, told, chosen_ones, is_stale)
+        _prove(session, arguments, course, told, chosen_ones, is_stale=is_stale)
 
     first = [path for lesson in lessons for path in (lesson.path, lesson.judge.path)]
     return watch(session, root, first, prove)
@@ -80,9 +88,10 @@ def _prove(
     course: Course,
     problems: Sequence[Problem],
     lessons: Sequence[Lesson],
+    entries: Sequence[Entry] = (),
     is_stale: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Prove the lessons that have no problems, and print what does not hold.
+    """Prove the lessons and the atlas where they have no problems; print what does not hold.
 
     is_stale: says that the files have changed, so that nobody wants to know any more. Returns
     whether all is well.
@@ -92,9 +101,12 @@ def _prove(
         _tell_problem(session, problem)
     spoilt = {problem.path for problem in problems}
     sound = [lesson for lesson in lessons if not spoilt & _files(course, lesson)]
+    entries = () if ATLAS in spoilt else entries
     expected = expected_mutants(sound) if arguments.mutate else 0
-    tally = _Tally(session, count(sound, seeds=arguments.seeds))
-    found = takewhile(lambda _: not is_stale(), _findings(session, course, sound, arguments))
+    of_atlas = sum(1 for _ in atlas_trials(course, entries, "cpu"))
+    tally = _Tally(session, count(sound, seeds=arguments.seeds) + of_atlas)
+    found = _findings(session, course, sound, entries, arguments)
+    found = takewhile(lambda _: not is_stale(), found)
     for id, findings in groupby(found, _lesson_of):
         tally.add(id, findings)
     if is_stale():
@@ -113,17 +125,21 @@ def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:
 
 def _named(course: Course, names: Sequence[str]) -> list[Lesson]:
     try:
-        named = [lesson for name in names for lesson in find_lessons(course, name)]
+        named = [
+            lesson for name in names if name != ATLAS_NAME for lesson in find_lessons(course, name)
+        ]
     except UnknownLesson as error:
         raise Refused(str(error)) from None
+    if ATLAS_NAME in names and not (course.root / ATLAS).is_file():
+        raise Refused(f"This course has no atlas: there is no {course.root / ATLAS}")
     once = {lesson.id: lesson for lesson in named}
     return list(once.values()) if names else list(course.lessons)
 
 
-def _changed(course: Course, lessons: Sequence[Lesson], revision: str) -> list[Lesson]:
-    """Those of the lessons that differ from a git revision."""
+def _changed(course: Course, revision: str) -> frozenset[Path]:
+    """The files that differ from a git revision."""
     try:
-        return changed_lessons(lessons, changed_files(course.root, revision))
+        return changed_files(course.root, revision)
     except NoHistory as error:
         raise Refused(str(error)) from None
 
@@ -141,14 +157,20 @@ def _tell_problem(session: Session, problem: Problem) -> None:
 
 
 def _findings(
-    session: Session, course: Course, lessons: Sequence[Lesson], arguments: Namespace
+    session: Session,
+    course: Course,
+    lessons: Sequence[Lesson],
+    entries: Sequence[Entry],
+    arguments: Namespace,
 ) -> Iterator[Finding]:
-    if lessons:
+    if lessons or entries:
         runner = session.runner(preload=True)
         yield from verify(
             course, lessons, runner, seeds=arguments.seeds, jobs=arguments.jobs,
             device=runner.device,
         )  # fmt: skip
+        of_atlas = atlas_trials(course, entries, runner.device)
+        yield from prove(course, of_atlas, runner, jobs=arguments.jobs)
 
 
 def _lesson_of(finding: Finding) -> str:
@@ -175,9 +197,10 @@ class _Tally:
             self.broken += isinstance(finding, Broken)
             self._skipped += isinstance(finding, Skipped)
             self._tell_one(finding)
-        if self._session.json or self._skipped > skipped:
+        wrong = self.broken - broken
+        claims = self._seen - seen - (self._skipped - skipped)
+        if self._session.json or not claims:
             return
-        wrong, claims = self.broken - broken, self._seen - seen
         style, sign = ("red", "✗ failed") if wrong else ("green", "✓ passed")
         mark = self._printer.paint(sign, style)
         said = f"{wrong} of {claims} claims do not hold" if wrong else f"{claims} claims hold"
@@ -199,5 +222,5 @@ class _Tally:
         held = self._seen - self.broken - self._skipped
         parts = [f"{held} claims hold", f"{self.broken} do not"]
         if self._skipped:
-            parts.append(f"{self._skipped} lessons could not be proved here")
+            parts.append(f"{self._skipped} could not be proved here")
         self._printer.line(f"{', '.join(parts)} ({seconds:.0f} s)")

@@ -15,6 +15,7 @@ from tensortutor.learner.workspace import file_name
 from tensortutor.protocol.drawings import Drawing, Picture, Plot
 from tensortutor.protocol.events import (
     Event,
+    Explained,
     Finished,
     Judged,
     Notice,
@@ -25,7 +26,7 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.jobs import Job, Look
 from tensortutor.protocol.lens import LENS
-from tensortutor.report import ending, failed_lines, failure_lines, passed_line
+from tensortutor.report import ending, explained_lines, failed_lines, failure_lines, passed_line
 
 FAILED = 1
 
@@ -37,7 +38,7 @@ def run(session: Session, arguments: Namespace) -> int:
     runner = session.runner()
     code = FAILED
     drawings: dict[str, Drawing] = {}
-    for event in follow(runner, job):
+    for event in session.explained(follow(runner, job)):
         if session.json:
             session.printer.json(event_to_json(event))
         elif isinstance(event, (Plot, Picture)):
@@ -116,6 +117,9 @@ def _tell(session: Session, event: Event, *, aside: bool = False) -> None:
         printer.output(event, aside=aside)
     elif isinstance(event, Raised) and event.type != "KeyboardInterrupt":
         printer.output(Output("stderr", event.text))
+    elif isinstance(event, Explained):
+        for line in explained_lines(event, printer.width):
+            printer.error_line(line)
     elif isinstance(event, Notice):
         printer.note(event.text)
     elif isinstance(event, Finished):
@@ -130,7 +134,8 @@ def check(session: Session, arguments: Namespace) -> int:
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
     source, name, again = _answer(session, lesson, arguments.file)
     job = check_job(lesson, source, name, arguments.seed, session.limits)
-    judged = _judge(session, follow(session.runner(), job), again)
+    events = session.explained(follow(session.runner(), job))
+    judged = _judge(session, events, again)
     return _keep(session, lesson, judged)
 
 
@@ -155,6 +160,7 @@ def _judge(session: Session, events: Iterable[Event], again: str) -> Judged:
     Failures wait for the sum: only then is it known which of them are equal.
     """
     judged, failures, printer = Judged((), ()), list[Verdict](), session.printer
+    explanations: dict[str, Explained] = {}
     for event in events:
         if isinstance(event, Judged):
             judged = event
@@ -164,8 +170,11 @@ def _judge(session: Session, events: Iterable[Event], again: str) -> Judged:
             failures.append(event)
         elif isinstance(event, Verdict):
             printer.line(passed_line(event, printer))
+        elif isinstance(event, Explained) and event.check:
+            explanations[event.check] = event
         elif isinstance(event, Judged):
-            for line in (*failure_lines(failures, again, printer), *_missing(session, event)):
+            failed = failure_lines(failures, explanations, again, printer)
+            for line in (*failed, *_missing(session, event)):
                 printer.line(line)
         else:
             _tell(session, event, aside=True)

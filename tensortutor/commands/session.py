@@ -5,7 +5,7 @@ import queue
 import shlex
 import threading
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.report import Printer
 
 if TYPE_CHECKING:
+    from tensortutor.course.explain import Explainer
     from tensortutor.runner import Runner
 
 
@@ -75,6 +76,22 @@ class Session:
         except CourseError as error:
             first = "This course cannot be used until it is mended:\n"
             raise Refused(f"{first if len(error.problems) > 1 else ''}{error}") from None
+
+    @cached_property
+    def explainer(self) -> "Explainer":
+        """What knows errors. Without a sound course, by the built-in atlas alone."""
+        from tensortutor.course.explain import Explainer
+
+        try:
+            return Explainer(self.course)
+        except Refused:
+            return Explainer(None)
+
+    def explained(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Events of a run, each error that is known followed by its explanation."""
+        from tensortutor.course.explain import explained
+
+        return explained(events, lambda event: self.explainer.event(event))
 
     def lesson(self, name: str) -> Lesson:
         """The lesson of this name. Raises Refused."""

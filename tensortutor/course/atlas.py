@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensortutor.course.contents import is_id, is_tables
+from tensortutor.course.contents import is_id, is_tables, read_contents
 from tensortutor.course.filling import unknown_parts
 from tensortutor.course.frontmatter import ID as LESSON_ID
 from tensortutor.course.frontmatter import is_table
+from tensortutor.course.model import Course
 from tensortutor.course.problems import Problem, Report, decode, listed
+from tensortutor.course.prose import trimmed
 from tensortutor.course.tables import (
     TEXT,
     Key,
     check_table,
+    is_count,
     is_text,
     is_texts,
     key_lines,
@@ -28,11 +31,15 @@ NEEDS_CUDA = "cuda"
 
 @dataclass(frozen=True)
 class Program:
-    """A program that raises an error. says: a part of what its explanation must say, or ""."""
+    """A program that raises an error. says: a part of what its explanation must say, or "".
+
+    ranks: run it as that many cooperating processes; 0 for an ordinary program.
+    """
 
     source: str
     line: int
     says: str = ""
+    ranks: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,11 @@ def is_lesson(value: Any) -> bool:
     return is_text(value) and LESSON_ID.fullmatch(value) is not None
 
 
+def is_ranks(value: Any) -> bool:
+    """How many processes a program may be run as."""
+    return is_count(value) and value <= 8
+
+
 KEYS = {"errors": Key(is_tables, "a list of tables, written [[errors]]")}
 ENTRY = {
     "id": Key(is_id, 'lower-case letters, digits and underscores, as "matmul_shapes"'),
@@ -95,11 +107,15 @@ WHERE = {
 PROGRAM = {
     "source": Key(is_text, "a Python program that raises the error"),
     "says": Key(is_text, "a part of what the explanation must say", required=False),
+    "ranks": Key(is_ranks, "a whole number from 1 to 8", required=False),
 }
 
 
-def read_atlas(root: Path) -> tuple[tuple[Entry, ...], list[Problem]]:
-    """The entries of the course in `root`, none if it has no atlas, and what is wrong with them."""
+def read_atlas(root: Path, *, thorough: bool = True) -> tuple[tuple[Entry, ...], list[Problem]]:
+    """The entries of the course in `root`, none if it has no atlas, and what is wrong with them.
+
+    thorough: read their programs as well, which only the author's gate runs.
+    """
     path = root / ATLAS
     if not path.is_file():
         return (), []
@@ -109,8 +125,19 @@ def read_atlas(root: Path) -> tuple[tuple[Entry, ...], list[Problem]]:
     if table is None:
         return (), report.problems
     values = check_table(table, KEYS, "atlas.toml", key_lines(text, 1, otherwise=1), report)
-    entries = tuple(_entries(values.get("errors", []), text, report))
+    tables = values.get("errors", [])
+    if not thorough:
+        tables = [{**table, "programs": []} for table in tables]
+    entries = tuple(_entries(tables, text, report))
     return entries, sorted(report.problems)
+
+
+def check_atlas(course: Course) -> tuple[tuple[Entry, ...], list[Problem]]:
+    """The entries of a course, held against its lessons as well."""
+    entries, problems = read_atlas(course.root)
+    planned = read_contents(course.root)[0].planned
+    lessons = [lesson.id for lesson in course.lessons]
+    return entries, [*problems, *lesson_problems(entries, lessons, planned)]
 
 
 def lesson_problems(
@@ -159,8 +186,8 @@ def _entry(table: dict[str, Any], line: int, body: str, report: Report) -> Entry
         id=values["id"],
         title=values["title"].strip(),
         pattern=pattern,
-        means=prose(values["means"]),
-        way_out=prose(values["way_out"]),
+        means=trimmed(values["means"]),
+        way_out=trimmed(values["way_out"]),
         lesson=values["lesson"],
         line=line,
         facts=tuple(values.get("facts", ())),
@@ -170,18 +197,13 @@ def _entry(table: dict[str, Any], line: int, body: str, report: Report) -> Entry
     )
 
 
-def prose(text: str) -> str:
-    """A text without empty lines around it. Its first line may be indented: that is code."""
-    return text.strip("\n").rstrip()
-
-
 def _where(
     table: dict[str, Any] | None, line_of: Callable[[str], int], report: Report
 ) -> Where | None:
     if table is None:
         return None
     values = check_table(table, WHERE, "'where'", line_of, report)
-    if not values and not table:
+    if not table:
         report.add(line_of("where"), f"'where' is empty: it may have {listed(list(WHERE), 'or')}")
     patterns = {name: _pattern(text, line_of(name), report) for name, text in values.items()}
     return Where(**patterns)
@@ -218,7 +240,8 @@ def _programs(
         source = values.get("source")
         if source is not None:
             _check_python(source, line_of, report)
-            yield Program(source.strip("\n") + "\n", line, values.get("says", ""))
+            program = source.strip("\n") + "\n"
+            yield Program(program, line, values.get("says", ""), values.get("ranks", 0))
 
 
 def _check_python(source: str, line_of: Callable[[str], int], report: Report) -> None:
@@ -226,7 +249,7 @@ def _check_python(source: str, line_of: Callable[[str], int], report: Report) ->
         ast.parse(source)
     except (SyntaxError, ValueError) as error:
         # The text of a ''' string begins one line below its key.
-        line = line_of("source") + (getattr(error, "lineno", 1) or 1) - 1
+        line = line_of("source") + (getattr(error, "lineno", 1) or 1)
         report.add(line, f"the program is not Python: {getattr(error, 'msg', error)}")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tensortutor.course.holds import (
     Fault,
@@ -31,7 +32,7 @@ WRONG_SEEDS = (0, 1, 2)
 class Claim:
     """One thing that a lesson says. fault: what a run shows against it, or None.
 
-    line: in the lesson's file, or, if `judge`, in its check file.
+    line: in the first of the trial's files, or, if `judge`, in the second.
     """
 
     line: int
@@ -42,11 +43,22 @@ class Claim:
 
 @dataclass(frozen=True)
 class Trial:
-    """A run, and the claims that it must bear out. job: None if it cannot be run here."""
+    """A run, and the claims that it must bear out.
 
-    lesson: Lesson
+    of: the lesson's id, or "atlas". files: where the claims stand, the lesson and its judge. job:
+    None if it cannot be run here; `skipped` says why.
+    """
+
+    of: str
+    files: tuple[Path, ...]
     job: Job | None
     claims: tuple[Claim, ...]
+    skipped: str = ""
+
+
+def trial_of(lesson: Lesson, job: Job | None, *claims: Claim, skipped: str = "") -> Trial:
+    """A trial of a lesson."""
+    return Trial(lesson.id, (lesson.path, lesson.judge.path), job, claims, skipped)
 
 
 def trials(lesson: Lesson, seeds: int, base: Limits) -> Iterator[Trial]:
@@ -74,7 +86,7 @@ class _Maker:
         self.filename = f"{lesson.slug}.py"
 
     def trial(self, job: Job, *claims: Claim) -> Trial:
-        return Trial(self.lesson, job, claims)
+        return trial_of(self.lesson, job, *claims)
 
     def program(self, source: str, probes: tuple[str, ...] = ()) -> Job:
         job = program_job(self.lesson, source, self.filename, self.limits, probes=probes)

@@ -55,10 +55,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Contents:
-    """The course's title and the chapters that are there."""
+    """The course's title and the chapters that are there.
+
+    planned: the ids of the chapters that are still being written.
+    """
 
     title: str
     entries: tuple[Entry, ...]
+    planned: tuple[str, ...] = ()
 
 
 def read_contents(root: Path) -> tuple[Contents, list[Problem]]:
@@ -78,8 +82,10 @@ def read_contents(root: Path) -> tuple[Contents, list[Problem]]:
     values = check_table(table, KEYS, "course.toml", key_lines(text, 1, otherwise=1), report)
     folders = _folders(root / "lessons")
     entries = tuple(_entries(values.get("chapters", []), text, folders, report))
-    problems = sorted(report.problems) + _unlisted(root, folders, values.get("chapters", []))
-    return Contents(values.get("title", ""), entries), problems
+    chapters = values.get("chapters", [])
+    problems = sorted(report.problems) + _unlisted(root, folders, chapters)
+    planned = tuple(c["id"] for c in chapters if c.get("planned") is True and is_id(c.get("id")))
+    return Contents(values.get("title", ""), entries, planned), problems
 
 
 def chapter_ids(root: Path) -> list[str]:

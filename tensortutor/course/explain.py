@@ -1,42 +1,27 @@
 """Explains errors: finds the one entry of an atlas that knows an error, and fills it."""
 
+import contextlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from tensortutor.course.atlas import Entry, Where, read_atlas
 from tensortutor.course.catalog import find_course
 from tensortutor.course.filling import fill
 from tensortutor.course.logs import Complaint, read_complaint
-from tensortutor.course.model import Course, Lesson
+from tensortutor.course.model import Course
 from tensortutor.course.problems import CourseError
-from tensortutor.protocol.events import Raised, Verdict, Warned
+from tensortutor.protocol.events import Event, Explained, Raised, Verdict, Warned
 from tensortutor.protocol.scene import UNKNOWN, Scene
 
 INNER = "Original Traceback (most recent call last):"
 """In a message that carries the error of another process."""
 RAISED = re.compile(r"(?:rank \d+: )?(?P<type>[A-Za-z_][\w.]*): (?P<message>.*)", re.DOTALL)
 """What a check says of an answer that raised."""
+LONGEST_LINE = 300
 LONGEST = 20_000
 """Characters of an error that are looked at."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """An entry of the atlas, filled.
-
-    error: the line that is explained, `Type: message`. here: what happened in this case, "" if
-    nothing can be said. lesson: the id of the lesson about it, "" if the course has none.
-    """
-
-    entry: str
-    error: str
-    title: str
-    here: str
-    means: str
-    way_out: str
-    lesson: str
 
 
 def matching(entries: Sequence[Entry], complaint: Complaint) -> list[Entry]:
@@ -75,68 +60,79 @@ def known(entries: Sequence[Entry], complaint: Complaint) -> tuple[Complaint, li
     return complaint, []
 
 
-def explain(entry: Entry, complaint: Complaint, scene: Scene) -> Explanation:
+def explain(entry: Entry, complaint: Complaint, scene: Scene) -> Explained:
     """An entry that knows the complaint, filled with what was at hand."""
     subject = f"{complaint.type.rpartition('.')[2]}: {complaint.message}"[:LONGEST]
     found = entry.pattern.match(subject)
-    groups = found.groupdict() if found else {}
-    here = fill(entry.facts, groups, scene.operands)
-    return Explanation(
-        entry.id, first_line(complaint), entry.title, sentence(here), entry.means, entry.way_out,
-        entry.lesson,
-    )  # fmt: skip
+    here = fill(entry.facts, found.groupdict() if found else {}, scene.operands)
+    return Explained(
+        check="",
+        entry=entry.id,
+        error=f"{complaint.type}: {complaint.message}".strip().split("\n")[0][:LONGEST_LINE],
+        title=entry.title,
+        here=here[:1].upper() + here[1:],
+        means=entry.means,
+        way_out=entry.way_out,
+        lesson=entry.lesson,
+    )
 
 
-def first_line(complaint: Complaint) -> str:
-    """`Type: message`, without further lines."""
-    return f"{complaint.type}: {complaint.message}".strip().split("\n")[0]
-
-
-def sentence(text: str) -> str:
-    """With a capital letter, unless it begins with code."""
-    return text[:1].upper() + text[1:]
+def complaint_of(event: Raised | Warned) -> Complaint:
+    """An exception or a warning of a run."""
+    return Complaint(event.type, event.message, event.scene.inside, event.scene.code)
 
 
 class Explainer:
-    """Explains the errors of one course: by its own atlas, else by the built-in one."""
+    """Explains errors: by a course's own atlas, else by the built-in one.
 
-    def __init__(self, course: Course) -> None:
-        self._course = course
+    course: None for the built-in atlas alone, without its lessons.
+    """
+
+    def __init__(self, course: Course | None) -> None:
+        self._lessons = frozenset(x.id for x in course.lessons) if course is not None else ()
+        self._root = course.root if course is not None else None
 
     @cached_property
     def atlases(self) -> tuple[tuple[Entry, ...], ...]:
-        """The entries to look among, first the course's. What is wrong with them is left out."""
-        roots = [self._course.root]
-        try:
-            built_in = find_course()
-        except CourseError:
-            built_in = self._course.root
-        if built_in not in roots:
-            roots.append(built_in)
-        return tuple(read_atlas(root)[0] for root in roots)
+        """The entries to look among, the course's first. Those that are not sound are left out."""
+        roots = [self._root] if self._root is not None else []
+        with contextlib.suppress(CourseError):
+            if (built_in := find_course()) not in roots:
+                roots.append(built_in)
+        return tuple(read_atlas(root, thorough=False)[0] for root in roots)
 
-    def error(self, complaint: Complaint, scene: Scene = UNKNOWN) -> Explanation | None:
-        """What is known about a complaint, or None."""
+    def complaint(self, complaint: Complaint, scene: Scene = UNKNOWN) -> Explained | None:
+        """What is known about an error or a warning, or None."""
         for entries in self.atlases:
             cause, found = known(entries, complaint)
             if found:
-                explanation = explain(found[0], cause, scene)
-                has_lesson = self.lesson(explanation) is not None
-                return explanation if has_lesson else replace(explanation, lesson="")
+                told = explain(found[0], cause, scene)
+                return told if told.lesson in self._lessons else replace(told, lesson="")
         return None
 
-    def event(self, event: Raised | Warned | Verdict) -> Explanation | None:
-        """What is known about an error or a warning of a run, or the error that ended a check."""
-        if isinstance(event, Verdict):
-            said = None if event.passed else RAISED.match(event.message)
-            if said is None:
-                return None
-            kind, message = said["type"], said["message"]
-        else:
-            kind, message = event.type, event.message
-        scene = event.scene
-        return self.error(Complaint(kind, message, scene.inside, scene.code), scene)
+    def event(self, event: Event) -> Explained | None:
+        """What is known about what an event of a run tells, or None if it tells of no error."""
+        if isinstance(event, (Raised, Warned)):
+            return self.complaint(complaint_of(event), event.scene)
+        if isinstance(event, Verdict) and not event.passed:
+            said = RAISED.match(event.message)
+            if said is not None:
+                error = Warned(said["type"], said["message"], scene=event.scene)
+                told = self.complaint(complaint_of(error), event.scene)
+                return replace(told, check=event.check) if told is not None else None
+        return None
 
-    def lesson(self, explanation: Explanation) -> Lesson | None:
-        """The lesson about it, if the course has it."""
-        return next((x for x in self._course.lessons if x.id == explanation.lesson), None)
+
+def explained(
+    events: Iterable[Event], explain: Callable[[Event], Explained | None]
+) -> Iterator[Event]:
+    """The same events, each error that is known followed by its explanation, told once."""
+    told: set[tuple[str, str]] = set()
+    for event in events:
+        yield event
+        if not isinstance(event, (Raised, Warned, Verdict)):
+            continue
+        explanation = explain(event)
+        if explanation is not None and (explanation.entry, explanation.here) not in told:
+            told.add((explanation.entry, explanation.here))
+            yield explanation

@@ -11,10 +11,17 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 COLOURS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-HEADER = re.compile(r"^(?P<prefix>.*?)(?P<type>[\w.]+ +)?Traceback \(most recent call last\):?\s*$")
+ENDS = "(?:Error|Exception|Warning|Interrupt|Exit|Unsupported|Failed)"
 KIND = r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*"
+HEADER = re.compile(
+    rf"^(?:(?P<type>[A-Za-z_][\w.]*{ENDS}) +|(?P<prefix>.*?))"
+    r"Traceback \(most recent call last\):?\s*$"
+)
+TRACEBACK = "Traceback (most recent call last)"
+HINT = re.compile(f"{ENDS}|terminate called")
+"""Without this a line is not worth a closer look; a log has many lines."""
 LAST = re.compile(rf"(?P<type>{KIND})(?:: ?(?P<message>.*))?$")
-NAMED = re.compile(r"\w*(?:Error|Exception|Warning|Interrupt|Exit|Unsupported|Failed)$")
+NAMED = re.compile(rf"\w*{ENDS}$")
 WARNING = re.compile(rf"^.*?:\d+: (?P<type>{KIND}Warning): (?P<message>.*)$")
 OF_CPP = re.compile(r"^terminate called after throwing an instance of '(?:\w+::)*(?P<type>\w+)'")
 FRAME = re.compile(
@@ -23,6 +30,8 @@ FRAME = re.compile(
 CELL = re.compile(r"^Cell In ?\[\d+\]|^Input In ?\[\d+\]|^<ipython-input-")
 ARROW = re.compile(r"^-+> *\d+ (?P<code>.*)$")
 LIBRARY = re.compile(r"[/\\](?:site-packages|dist-packages|torch)[/\\]")
+LONGEST_LINE = 5_000
+"""Characters of a line that are looked at."""
 MORE = ("During handling of the above exception", "The above exception was the direct cause")
 BEFORE_A_LINE = re.compile(r"^(?:E  +|[\s|+]+)")
 """What pytest and groups of exceptions put before a line."""
@@ -77,17 +86,23 @@ def read_complaint(text: str, *, headed: bool = False) -> Complaint | None:
 
     headed: the text stands right below a traceback's header.
     """
-    lines = COLOURS.sub("", text).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    text = COLOURS.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    lines = [line[:LONGEST_LINE] for line in text.split("\n")]
     if headed:
         return _below(lines, "", "")
     for start in range(len(lines) - 1, -1, -1):
-        found = HEADER.match(lines[start])
-        if found is not None:
-            kind = (found["type"] or "").strip()
-            complaint = _below(lines[start + 1 :], _prefix(found["prefix"]), kind)
+        found = HEADER.match(lines[start]) if TRACEBACK in lines[start] else None
+        if found is not None and not _is_part(lines[start]):
+            prefix = _prefix(found["prefix"] or "")
+            complaint = _below(lines[start + 1 :], prefix, found["type"] or "")
             if complaint is not None:
                 return complaint
     return _alone(lines)
+
+
+def _is_part(line: str) -> bool:
+    """The header of a traceback that a message carries from another process."""
+    return "Original Traceback" in line
 
 
 def _prefix(text: str) -> str:
@@ -125,7 +140,7 @@ def _rest(lines: Sequence[str]) -> list[str]:
     """Further lines of a message: up to what begins the next report."""
     rest = []
     for line in lines:
-        if line.startswith(MORE) or (HEADER.match(line) and not line.startswith("Original")):
+        if line.startswith(MORE) or (HEADER.match(line) and not _is_part(line)):
             break
         rest.append(line)
     return rest
@@ -134,6 +149,8 @@ def _rest(lines: Sequence[str]) -> list[str]:
 def _alone(lines: Sequence[str]) -> Complaint | None:
     """A last line without a traceback, the end of a process in C++, or else the last warning."""
     for number in range(len(lines) - 1, -1, -1):
+        if not HINT.search(lines[number]):
+            continue
         line = BEFORE_A_LINE.sub("", lines[number])
         last = LAST.match(line)
         if last is not None and NAMED.match(last["type"].rpartition(".")[2]):

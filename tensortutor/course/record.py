@@ -3,7 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tensortutor.protocol.events import Event, Finished, Judged, Output, Probed, Raised, Verdict
+from tensortutor.protocol.events import (
+    Event,
+    Finished,
+    Judged,
+    Output,
+    Probed,
+    Raised,
+    Verdict,
+    Warned,
+)
 
 LOST = Finished("lost", 70, "The run ended without a word.", 0.0)
 
@@ -19,6 +28,7 @@ class Record:
     verdicts: tuple[Verdict, ...]
     judged: Judged | None
     finished: Finished
+    warned: tuple[Warned, ...] = ()
 
     def verdict(self, check: str) -> Verdict | None:
         """What the check of this name found, if it reported."""
@@ -37,11 +47,14 @@ def gather(events: Iterable[Event]) -> Record:
     finished = LOST
     probed: list[Probed] = []
     verdicts: list[Verdict] = []
+    warned: list[Warned] = []
     for event in events:
         if isinstance(event, Output):
             text[event.stream] += event.text
         elif isinstance(event, Raised):
             raised = event
+        elif isinstance(event, Warned):
+            warned.append(event)
         elif isinstance(event, Probed):
             probed.append(event)
         elif isinstance(event, Verdict):
@@ -51,5 +64,6 @@ def gather(events: Iterable[Event]) -> Record:
         elif isinstance(event, Finished):
             finished = event
     return Record(
-        text["stdout"], text["stderr"], raised, tuple(probed), tuple(verdicts), judged, finished
-    )
+        text["stdout"], text["stderr"], raised, tuple(probed), tuple(verdicts), judged, finished,
+        tuple(warned),
+    )  # fmt: skip

@@ -1,11 +1,12 @@
 """The author's gate: runs everything that lessons claim, and says what does not hold."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
 from tensortutor.course.bench import Bench, Runner
-from tensortutor.course.claims import Claim, Trial, trials
+from tensortutor.course.claims import Claim, Trial, trial_of, trials
 from tensortutor.course.holds import Fault
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.record import Record
@@ -47,7 +48,7 @@ class Unfinished(Broken):
 
 @dataclass(frozen=True)
 class Skipped(Proved):
-    """A lesson that could not be proved here. message: why."""
+    """A lesson, or an error of the atlas, that could not be proved here. message: why."""
 
     message: str = ""
 
@@ -75,8 +76,30 @@ def verify(
     where its lesson asks for no more. The lessons must have been read without problems
     (`load_course(root, thorough=True)`). Closing the iterator stops what is under way.
     """
-    plan = list(_plan(lessons, seeds, device, limits or Limits()))
-    begun = set[str]()
+    lessons = list(lessons)
+    waiting = {lesson.id: lesson for lesson in lessons}
+    plan = _plan(lessons, seeds, device, limits or Limits())
+    with closing(_runs(plan, runner, jobs)) as runs:
+        for trial, done in runs:
+            if trial.of in waiting:
+                yield from _left(course, waiting.pop(trial.of))
+            yield from _findings(course, trial, done)
+
+
+def prove(
+    course: Course, trials: Iterable[Trial], runner: Runner, *, jobs: int = 2
+) -> Iterator[Finding]:
+    """Make these trials, `jobs` at once; one finding for each claim, in the order of the trials."""
+    with closing(_runs(trials, runner, jobs)) as runs:
+        for trial, done in runs:
+            yield from _findings(course, trial, done)
+
+
+def _runs(
+    trials: Iterable[Trial], runner: Runner, jobs: int
+) -> Generator[tuple[Trial, tuple[Record, float] | None], None, None]:
+    """Each trial with its run and the seconds that it took."""
+    plan = list(trials)
     bench = Bench(runner)
     with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
         try:
@@ -84,10 +107,7 @@ def verify(
                 None if trial.job is None else pool.submit(bench.run, trial.job) for trial in plan
             ]
             for trial, work in zip(plan, under_way, strict=True):
-                if trial.lesson.id not in begun:
-                    begun.add(trial.lesson.id)
-                    yield from _left(course, trial.lesson)
-                yield from _findings(course, trial, None if work is None else work.result())
+                yield trial, None if work is None else work.result()
         finally:
             bench.close()
             pool.shutdown(cancel_futures=True)
@@ -103,7 +123,8 @@ def count(lessons: Iterable[Lesson], *, seeds: int = 20, device: str = "cpu") ->
 def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) -> Iterator[Trial]:
     for lesson in lessons:
         if lesson.device == "cuda" and not device.startswith("cuda"):
-            yield Trial(lesson, None, (Claim(1, "the lesson", _unproved),))
+            claim = Claim(1, "the lesson", unproved)
+            yield trial_of(lesson, None, claim, skipped="it needs a CUDA device")
         else:
             yield from trials(lesson, seeds, limits)
 
@@ -115,25 +136,23 @@ def _left(course: Course, lesson: Lesson) -> Iterator[Unfinished]:
         yield Unfinished(lesson.id, path, line, "nothing is left to do", 0.0, what)
 
 
-def _unproved(_: Record) -> Fault | None:
-    """A skipped lesson has no runs that could show a fault."""
+def unproved(_: Record) -> Fault | None:
+    """What is skipped has no run that could show a fault."""
     return None
 
 
 def _findings(course: Course, trial: Trial, done: tuple[Record, float] | None) -> Iterator[Finding]:
     """done: the trial's run and its seconds."""
-    lesson = trial.lesson
     for claim in trial.claims:
-        file = lesson.judge.path if claim.judge else lesson.path
-        path = file.relative_to(course.root).as_posix()
+        path = trial.files[claim.judge].relative_to(course.root).as_posix()
         if done is None:
-            yield Skipped(lesson.id, path, 1, claim.what, 0.0, "it needs a CUDA device")
+            yield Skipped(trial.of, path, claim.line, claim.what, 0.0, trial.skipped)
             continue
         record, seconds = done
         fault = claim.fault(record)
         if fault is None:
-            yield Proved(lesson.id, path, claim.line, claim.what, seconds)
+            yield Proved(trial.of, path, claim.line, claim.what, seconds)
         else:
             line = fault.line or claim.line
-            yield Broken(lesson.id, path, line, claim.what, seconds, fault.message)
+            yield Broken(trial.of, path, line, claim.what, seconds, fault.message)
         done = record, 0.0

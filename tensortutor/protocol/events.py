@@ -89,6 +89,26 @@ class Warned:
 
 
 @dataclass(frozen=True)
+class Explained:
+    """What is known about the error or the warning just before. The host says it, not the program.
+
+    check: the check that the error ended, or "". entry: the atlas's name for the error. error: the
+    line that is explained, `Type: message`. here: what happened in this case, with the values that
+    were in play, or "". means, way_out: short texts, where lines indented by four are code. lesson:
+    the id of the lesson about it, "" if the course has none.
+    """
+
+    check: str
+    entry: str
+    error: str
+    title: str
+    here: str
+    means: str
+    way_out: str
+    lesson: str
+
+
+@dataclass(frozen=True)
 class CheckStarted:
     """A check begins."""
 
@@ -173,6 +193,7 @@ Event = (
     | Picture
     | Raised
     | Warned
+    | Explained
     | CheckStarted
     | Verdict
     | Probed

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingsMap, BindingType
@@ -27,6 +28,9 @@ from tensortutor.ui.late import LateRunner
 from tensortutor.ui.ports import Runner
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
+
+if TYPE_CHECKING:
+    from tensortutor.course.explain import Explainer
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
@@ -101,6 +105,13 @@ class TutorApp(App[int]):
             chosen, notices = keymap(self.settings.keys)
             self._notices += notices
             self.set_keymap(chosen)
+
+    @cached_property
+    def explainer(self) -> "Explainer":
+        """What knows errors. Its atlas is read when the first error comes."""
+        from tensortutor.course.explain import Explainer
+
+        return Explainer(self.course)
 
     def get_default_screen(self) -> Screen[None]:
         """The list of lessons."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.events import Event, Finished, Output
 from tensortutor.protocol.jobs import Job
-from tensortutor.ui.ports import Run, Runner
+from tensortutor.ui.ports import Run, Starter
 
 MOST_EVENTS = 500
 MOST_TEXT = 200_000
@@ -21,7 +21,7 @@ class Feed:
     ready: called from that thread when events wait and none did before.
     """
 
-    def __init__(self, runner: Runner, job: Job, ready: Callable[[], None]) -> None:
+    def __init__(self, runner: Starter, job: Job, ready: Callable[[], None]) -> None:
         self._runner = runner
         self._job = job
         self._ready = ready

@@ -49,6 +49,7 @@ LESSON = [
     _key("lesson.stop", "f4,ctrl+backslash", "stop", "Stop", show=True),
     _key("lesson.previous", "f7,shift+f8,p", "previous", "Back"),
     _key("lesson.solution", "s", "solution", "Solution"),
+    _key("lesson.explain", "f12,i", "explain", "Lesson about the error"),
     _key("lesson.reset", "R", "reset", "Start the code afresh"),
     _key("lesson.save", "ctrl+s", "save", "Save now"),
     _key("lesson.format", "ctrl+j", "format", "Lay the code out, with ruff"),

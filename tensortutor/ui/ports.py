@@ -64,7 +64,14 @@ class Run(Protocol):
         """End the program, from any thread."""
 
 
-class Runner(Protocol):
+class Starter(Protocol):
+    """What begins runs."""
+
+    def start(self, job: Job) -> Run:
+        """Begin a run. Raises an exception whose text is a sentence if it cannot."""
+
+
+class Runner(Starter, Protocol):
     """Runs programs."""
 
     @property
@@ -76,9 +83,6 @@ class Runner(Protocol):
 
     def allow_limits(self) -> None:
         """Run programs without a sandbox from now on."""
-
-    def start(self, job: Job) -> Run:
-        """Begin a run. Raises an exception whose text is a sentence if it cannot."""
 
     def close(self) -> None:
         """End everything that was started."""

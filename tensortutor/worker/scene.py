@@ -6,6 +6,7 @@ have no name, and their parts in torch's own functions. Nothing of the program i
 
 import ast
 import contextlib
+import gc
 import itertools
 import linecache
 import time
@@ -43,6 +44,8 @@ MOST_ITEMS = 4
 MOST_INSIDE = 12
 MOST_FRAMES = 2_000
 MOST_VISITS = 20_000
+DEEPEST, NEAR = 12, 2
+"""Levels of modules that are searched for a module, and for a tensor."""
 LONGEST_NAME = 120
 LONGEST_LINE = 200
 PATIENCE_S = 0.05
@@ -95,11 +98,23 @@ def _scene(places: list[Place], path: str) -> Scene:
         return UNKNOWN
     ours, below = [places[number] for number in own], places[own[-1] + 1 :]
     # What is to help with an error must not raise one: a program may have broken anything.
-    with contextlib.suppress(Exception), torch._C.DisableTorchFunction():
+    with contextlib.suppress(Exception), _no_collection(), torch._C.DisableTorchFunction():
         operands = _Gathering(ours, below).operands()
         line = linecache.getline(path, ours[-1].line).strip()
         return Scene(operands, tuple(_inside(below)), line[:LONGEST_LINE])
     return UNKNOWN
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Garbage waits: collecting it takes long in a large program, and runs its `__del__`."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _inside(below: list[Place]) -> list[str]:
@@ -206,18 +221,23 @@ class _Gathering:
                 continue
             for role, value in _parameters(place):
                 found.setdefault(role, value)
-        if "module" in found:
-            module = found["module"]
-            for table in tables_of(module)[:2]:
-                for name, value in table.items():
-                    if is_tensor(value):
-                        found.setdefault(str(name), value)
         self._read_arguments(node)
-        unnamed = {id(value) for value in found.values() if id(value) not in self._found}
-        names = names_of(unnamed, [place.frame for place in reversed(self._ours)])
+        frames = [place.frame for place in reversed(self._ours)]
+        unnamed = {id(value): value for value in found.values() if id(value) not in self._found}
+        names = names_of(unnamed, frames)
         for role, value in found.items():
             name = names.get(id(value)) or self._texts.get(id(value), "")
             self._add(value, name, (role,))
+        if "module" in found:
+            self._parameters_of(found["module"])
+
+    def _parameters_of(self, module: Any) -> None:
+        """A module's own parameters and buffers, named after it, by their names in it."""
+        name = self._found[id(module)].name
+        for table in tables_of(module)[:2]:
+            for key, value in table.items():
+                if is_tensor(value):
+                    self._add(value, f"{name}.{key}" if name else "", (str(key),))
 
     def _read_arguments(self, node: ast.AST | None) -> None:
         """What the values are written as that the program gave to the function it called."""
@@ -250,43 +270,47 @@ def _parameters(place: Place) -> Iterator[tuple[str, Any]]:
             yield ("owner" if name == "self" else name), value
 
 
-def names_of(wanted: set[int], frames: list[FrameType]) -> dict[int, str]:
-    """How the program reaches some values: the shortest way from its names, or none.
+def names_of(wanted: dict[int, Any], frames: list[FrameType]) -> dict[int, str]:
+    """How the program reaches some values, by id: the shortest way from its names, or none.
 
-    wanted: ids of values. frames: the program's, innermost first.
+    wanted: values by their ids. frames: the program's, innermost first. Modules are looked for in
+    all modules, tensors only near the surface: most have no name, and none is found for long.
     """
     found: dict[int, str] = {}
+    modules = {key for key, value in wanted.items() if is_module(value)}
     until = time.monotonic() + PATIENCE_S
     seen: set[int] = set()
-    visits = 0
     for names in [f.f_locals for f in frames] + [f.f_globals for f in frames[:1]]:
-        waiting = deque(
-            (name, value) for name, value in list(names.items()) if not name.startswith("__")
-        )
-        while waiting and len(found) < len(wanted):
-            name, value = waiting.popleft()
-            if id(value) in seen:
-                continue
-            seen.add(id(value))
-            visits += 1
-            if visits > MOST_VISITS or time.monotonic() > until:
-                return found
-            if id(value) in wanted:
-                found[id(value)] = name[:LONGEST_NAME]
-            waiting.extend(_within(name, value))
+        level = [(name, value) for name, value in names.items() if not name.startswith("__")]
+        for depth in range(DEEPEST):
+            if depth == NEAR and modules <= found.keys():
+                break
+            deeper: list[tuple[str, Any]] = []
+            for name, value in level:
+                if id(value) in seen:
+                    continue
+                seen.add(id(value))
+                if len(seen) > MOST_VISITS or time.monotonic() > until:
+                    return found
+                if id(value) in wanted:
+                    found[id(value)] = name[:LONGEST_NAME]
+                deeper.extend(_within(name, value, tensors=depth < NEAR))
+            level = deeper
     return found
 
 
-def _within(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What a value holds, and how it is written."""
+def _within(name: str, value: Any, *, tensors: bool) -> Iterator[tuple[str, Any]]:
+    """What a value holds, and how it is written. tensors: those of modules and lists too."""
     kind = type(value)
     if is_module(value):
         parameters, buffers, children, _ = tables_of(value)
         for key, child in children.items():
             indexed = str(key).isdigit()
             yield (f"{name}[{key}]" if indexed else f"{name}.{key}"), child
-        for key, tensor in (*parameters.items(), *buffers.items()):
+        for key, tensor in (*parameters.items(), *buffers.items()) if tensors else ():
             yield f"{name}.{key}", tensor
+    elif not tensors:
+        return
     elif kind in (list, tuple):
         for number, entry in enumerate(value[:100]):
             yield f"{name}[{number}]", entry

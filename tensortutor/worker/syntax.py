@@ -117,7 +117,7 @@ def mentions(node: ast.AST) -> list[Mention]:
     found = [Mention(part, (role,)) for part, role in direct.items() if is_chain(part)]
     seen = {id(mention.node) for mention in found}
     for part in _chains(node):
-        if id(part) not in seen:
+        if id(part) not in seen and (part is not node or not direct):
             found.append(Mention(part, ()))
     return found
 
@@ -209,6 +209,8 @@ def key_of(index: ast.expr) -> ast.expr | None:
 
 def _chains(node: ast.AST) -> Iterator[ast.expr]:
     """The longest chains within, in the order of the source; lambdas and the like left out."""
+    if isinstance(getattr(node, "ctx", None), ast.Store):
+        return  # what is assigned to has no value yet
     if isinstance(node, ast.expr) and is_chain(node):
         yield node
         return

@@ -155,7 +155,7 @@ def test_optimizers_are_told_with_groups_and_state(look):
     (opt,) = look(textwrap.dedent(source), NAMES).one(Optimizers).optimizers
     assert (opt.name, opt.type, opt.steps) == ("opt", "Adam", 3)
     assert [group.parameters for group in opt.groups] == [("w",), ("b",)]
-    assert [dict((s.name, s.value) for s in g.settings)["lr"] for g in opt.groups] == ["0.1", "0.5"]
+    assert [{s.name: s.value for s in g.settings}["lr"] for g in opt.groups] == ["0.1", "0.5"]
     assert {(s.name, s.tensors, s.bytes) for s in opt.state} == {
         ("exp_avg", 2, 16), ("exp_avg_sq", 2, 16),
     }  # fmt: skip

@@ -10,9 +10,10 @@ from textual.widgets import Markdown
 
 from tensortutor.course.jobs import check_job, program_job
 from tensortutor.course.model import Lesson
-from tensortutor.protocol.events import Event, Judged, Raised
+from tensortutor.protocol.events import Event, Explained, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
+from tensortutor.ui.explained import ExplainedRuns
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.screens.looking import LookingScreen
 from tensortutor.ui.session import LessonSession
@@ -38,6 +39,7 @@ class LessonScreen(LookingScreen):
         super().__init__()
         self.lesson = lesson
         self._session: LessonSession | None = None
+        self._about_error = ""
 
     @property
     def session(self) -> LessonSession:
@@ -197,7 +199,9 @@ class LessonScreen(LookingScreen):
         self.session.flush()
         self.session.tick()
         self.editor.mark({})
-        self.results.start(self.tutor.runner, job, Occasion(self.lesson, checking))
+        self._about_error = ""
+        runs = ExplainedRuns(self.tutor.runner, self.tutor.explainer)
+        self.results.start(runs, job, Occasion(self.lesson, checking, self._about))
         self.results.show(ChecksPane if checking else OutputPane)
         if not self.is_wide:
             self.turn_to("results")
@@ -206,6 +210,24 @@ class LessonScreen(LookingScreen):
     def action_stop(self) -> None:
         """Stop the program."""
         self.results.stop()
+
+    def _about(self, id: str) -> str:
+        """What to say of a lesson that explains an error."""
+        lesson = describe.lesson_by_id(self.tutor.course, id)
+        if lesson is None or lesson.id == self.lesson.id:
+            return "This lesson is about it."
+        name = describe.short_name(self.tutor.course, lesson)
+        return f"Lesson {name} is about it: {self.key_for('lesson.explain')} opens it."
+
+    def action_explain(self) -> None:
+        """Open the lesson about the last error."""
+        lesson = describe.lesson_by_id(self.tutor.course, self._about_error)
+        if lesson is None:
+            self.tutor.tell("No error of the last run has a lesson of its own here.")
+        elif lesson.id == self.lesson.id:
+            self.tutor.tell("This lesson is about it.")
+        else:
+            self.tutor.open_lesson(lesson)
 
     @on(Results.Heard)
     def _heard(self, message: Results.Heard) -> None:
@@ -220,6 +242,8 @@ class LessonScreen(LookingScreen):
             if event.frames and event.frames[-1].line:
                 lines[event.frames[-1].line] = "failed"
             self.editor.mark(lines)
+        elif isinstance(event, Explained):
+            self._about_error = event.lesson or self._about_error
         elif isinstance(event, Judged):
             opened = self.session.judge(event)
             if event.ok:

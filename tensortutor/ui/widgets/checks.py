@@ -1,6 +1,6 @@
 """The tab that shows what the checks found, one line each, unfolding what failed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatchmethod
 from typing import Any, ClassVar
 
@@ -12,9 +12,18 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tensortutor.course.model import Lesson
-from tensortutor.protocol.events import CheckStarted, Event, Finished, Judged, Raised, Verdict
+from tensortutor.protocol.events import (
+    CheckStarted,
+    Event,
+    Explained,
+    Finished,
+    Judged,
+    Raised,
+    Verdict,
+)
 from tensortutor.ui import describe, glyphs
 from tensortutor.ui.plain import visible
+from tensortutor.ui.widgets.explanation import rows_of
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
 PARTS = ("called", "got", "expected", "where", "cause", "hint")
@@ -32,6 +41,7 @@ class CheckLine(Static):
         self.state = "waiting"
         self.verdict: Verdict | None = None
         self.alike = 1
+        self.rows: tuple[tuple[str, str], ...] = ()
 
     def show(self, state: str, verdict: Verdict | None = None, *, alike: int = 1) -> None:
         """Enter a state: "waiting", "running", "passed", "failed" or "unknown".
@@ -41,8 +51,15 @@ class CheckLine(Static):
         self.state = state
         self.verdict = verdict
         self.alike = alike
+        if state != "failed":
+            self.rows = ()
         for word in SIGNS:
             self.set_class(word == state, f"-{word}")
+        self.refresh(layout=True)
+
+    def explain(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Add what is known about the error that failed the check: labels and texts."""
+        self.rows = tuple(rows)
         self.refresh(layout=True)
 
     def render(self) -> RenderResult:
@@ -72,6 +89,8 @@ class CheckLine(Static):
             if text := getattr(verdict, part):
                 rows.add_row(None, Text(part, label), Text(visible(text), detail))
         rows.add_row(None, Text("seed", label), Text(str(verdict.seed), label))
+        for name, text in self.rows:
+            rows.add_row(None, Text(name, label), Text(text, detail))
         both = Table.grid(expand=True)
         both.add_row(head)
         both.add_row(rows)
@@ -96,6 +115,7 @@ class ChecksPane(ResultPane):
         super().__init__(id="pane-checks")
         self._lines: dict[str, CheckLine] = {}
         self._judged = False
+        self._about: Callable[[str], str] = str
 
     def compose(self) -> ComposeResult:
         """A word above, the checks, and room for what passing opens."""
@@ -119,6 +139,7 @@ class ChecksPane(ResultPane):
 
     def begin(self, occasion: Occasion) -> None:
         """A check run starts with every check waiting; a plain run leaves them alone."""
+        self._about = occasion.about
         if not occasion.checking:
             return
         self._judged = True
@@ -169,6 +190,11 @@ class ChecksPane(ResultPane):
         if not event.passed and sum(one.state == "failed" for one in self._lines.values()) == 1:
             line = self._line(event.check)
             line.call_after_refresh(line.scroll_visible, animate=False)
+
+    @_show.register
+    def _(self, event: Explained) -> None:
+        if event.check:
+            self._line(event.check).explain(rows_of(event, self._about))
 
     @_show.register
     def _(self, event: Raised) -> None:

@@ -1,13 +1,14 @@
 """The tab that shows what the program wrote, and how it ended."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatchmethod
 from typing import Any
 
 from textual.app import ComposeResult
 
-from tensortutor.protocol.events import Event, Finished, Notice, Output, Raised
+from tensortutor.protocol.events import Event, Explained, Finished, Notice, Output, Raised
 from tensortutor.ui.plain import Writer, visible
+from tensortutor.ui.widgets.explanation import lines_of
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 from tensortutor.ui.widgets.transcript import MAX_LINES, Line, Transcript
 
@@ -25,6 +26,7 @@ class OutputPane(ResultPane):
         self._new: list[Line] = []
         self._skipped = 0
         self._is_plain_run = True
+        self._about: Callable[[str], str] = str
 
     def compose(self) -> ComposeResult:
         """One log."""
@@ -37,6 +39,7 @@ class OutputPane(ResultPane):
 
     def begin(self, occasion: Occasion) -> None:
         """Start with an empty log."""
+        self._about = occasion.about
         self.forget()
         self._is_plain_run = not occasion.checking
 
@@ -88,6 +91,11 @@ class OutputPane(ResultPane):
     def _(self, event: Raised) -> None:
         self._end_streams()
         self._new += [("error", line) for line in visible(event.text).splitlines()]
+
+    @_write.register
+    def _(self, event: Explained) -> None:
+        if not event.check:  # an error within a check stands under the check
+            self._new += lines_of(event, self._about)
 
     @_write.register
     def _(self, event: Finished) -> None:

@@ -1,6 +1,6 @@
 """What the tabs of the results have in common. A tab is a pane in `results.PANES`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from textual.containers import Vertical
@@ -12,10 +12,14 @@ from tensortutor.protocol.events import Event
 
 @dataclass(frozen=True)
 class Occasion:
-    """What a run is for. checking: the lesson's checks are put to the program."""
+    """What a run is for. checking: the lesson's checks are put to the program.
+
+    about: what to say of a lesson that explains an error, by its id.
+    """
 
     lesson: Lesson
     checking: bool
+    about: Callable[[str], str] = str
 
 
 class ResultPane(Vertical):

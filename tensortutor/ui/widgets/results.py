@@ -16,7 +16,7 @@ from tensortutor.protocol.jobs import Job
 from tensortutor.ui import glyphs
 from tensortutor.ui.feed import Feed
 from tensortutor.ui.plain import visible
-from tensortutor.ui.ports import Runner
+from tensortutor.ui.ports import Starter
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.drawings import DrawingsPane
 from tensortutor.ui.widgets.lens import LENS_PANES
@@ -118,7 +118,7 @@ class Results(Vertical):
         """Whether a program is on its way."""
         return self._feed is not None
 
-    def start(self, runner: Runner, job: Job, occasion: Occasion) -> None:
+    def start(self, runner: Starter, job: Job, occasion: Occasion) -> None:
         """Run a job and show what it does. Nothing else may be running."""
         self._has_turned = False
         self._unseen.clear()

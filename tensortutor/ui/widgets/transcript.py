@@ -17,7 +17,9 @@ from tensortutor.ui import glyphs
 Line = tuple[str, str]
 """A kind (one of KINDS) and a text without line breaks or control characters."""
 
-KINDS = ("out", "err", "note", "error")
+KINDS = ("out", "err", "note", "error", "head", "why")
+WRAPPED = ("note", "head", "why")
+"""Kinds that are prose: they wrap between words, and stay indented as they begin."""
 MAX_LINES = 10_000
 SLACK = 1_000
 """Lines beyond MAX_LINES before the oldest are dropped: dropping costs a pass over all."""
@@ -101,7 +103,7 @@ class Transcript(ScrollView, can_focus=True):
         height = bool(self.left_out) + len(self._rows) + len(self._wrap(self._open))
         self.virtual_size = Size(self._wrapped_at, height)
         if self._following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
+            self.scroll_end(animate=False, immediate=True, x_axis=False, force=True)
         self.refresh()
 
     def on_resize(self) -> None:
@@ -162,8 +164,9 @@ class Transcript(ScrollView, can_focus=True):
 
 
 def _cut(kind: str, text: str, width: int) -> list[str]:
-    if kind == "note":
-        return textwrap.wrap(text, width) or [""]
+    if kind in WRAPPED:
+        indent = text[: len(text) - len(text.lstrip())]
+        return textwrap.wrap(text, width, subsequent_indent=indent) or [""]
     if text.isascii():
         return [text[i : i + width] for i in range(0, len(text), width)]
     return chop_cells(text, width) or [""]
