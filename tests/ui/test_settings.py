@@ -19,14 +19,14 @@ def app_with(setting, lesson=None, remembered=None, **settings):
 
 async def test_a_key_of_ones_own_runs_and_is_shown(setting, until):
     setting.progress.set_place(setting.shapes.id, 1)
-    app = app_with(setting, setting.shapes, keys=(("lesson.run", "f12"),))
+    app = app_with(setting, setting.shapes, keys=(("lesson.run", "f20"),))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.screen.query("#editor"))
         await pilot.press("f5")
-        await pilot.press("f12")
+        await pilot.press("f20")
         await until(pilot, lambda: setting.runner.jobs)
         assert len(setting.runner.jobs) == 1, "F5 has been given away"
-        assert "F12 Run" in str(app.screen.query_one(KeyBar).render())
+        assert "F20 Run" in str(app.screen.query_one(KeyBar).render())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,223 @@
+"""The lens in the app: tabs, notes behind lines, the expression under the cursor."""
+
+import pytest
+
+from tensortutor.protocol import lens
+from tensortutor.protocol.events import Raised
+from tensortutor.ui.screens.looking import expression_at
+from tensortutor.ui.screens.tensor import TensorScreen
+from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane, TensorsPane
+from tests.ui.fakes import judges, plays
+from tests.ui.test_drawings import drawn, front, tabs
+from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, told
+
+SIZES = [(80, 24), (160, 50)]
+X = lens.TensorInfo(
+    "x", "f32[2, 3]", "Tensor", "float32", (2, 3), "cpu", stride=(3, 1), itemsize=4, bytes=24,
+    storage=1, stats=lens.Stats(6, minimum=0.0, mean=2.5, maximum=5.0),
+    sample=lens.Sample((0, 1), (0, 1, 2), ("0.0", "1.0", "2.0", "3.0", "4.0", "5.0")),
+)  # fmt: skip
+ROW = lens.TensorInfo(
+    "row", "f32[2]", "Tensor", "float32", (2,), "cpu", stride=(1,), offset=1, itemsize=4, bytes=8,
+    storage=1,
+)  # fmt: skip
+LOSS = lens.TensorInfo("loss", "f32[]", "Tensor", "float32", (), "cpu", grad_fn="SumBackward0",
+                       itemsize=4, bytes=4, requires_grad=True, leaf=False)  # fmt: skip
+TENSORS = lens.Tensors(
+    (X, ROW, LOSS),
+    (lens.Storage(1, "cpu", 24, ("x", "row"), "float32", X.sample.values),),
+)  # fmt: skip
+MODULES = lens.Modules(
+    (lens.ModuleInfo("net", 0, "Linear", "in_features=3, out_features=1", count=4, trainable=4,
+                     parameters=(lens.ParameterInfo("weight", "f32[1, 3]", 3, True, 1.0, 0.5),)),)
+)  # fmt: skip
+OPTIMIZERS = lens.Optimizers(
+    (lens.OptimizerInfo("opt", "SGD", (lens.Group((lens.Setting("lr", "0.1"),), ("w",), 1, 3),)),)
+)
+GRAPH = lens.Graph(
+    (lens.GraphRoot("loss", 1, 3, 1, 1, (1, 2, 3)),),
+    (lens.GraphNode(1, "SumBackward0", "op", "loss", "f32[]", grad="f32[]", grad_norm=1.0),
+     lens.GraphNode(2, "MulBackward0", "op", "", "f32[3]", (lens.Saved("self", "f32[3]", "w"),),
+                    "f32[3]", 1.7, ("freed",)),
+     lens.GraphNode(3, "Tensor", "leaf", "w", "f32[3]", grad="f32[3]", grad_norm=3.5,
+                    marks=("accumulated",))),
+    (lens.GraphEdge(1, 2, 0), lens.GraphEdge(2, 3, 0)),
+)  # fmt: skip
+TRACE = lens.Trace((
+    lens.Line(2, 2, 3, (lens.Made("w", "f32[3]", marks=(lens.Mark("copy", "a copy"),)),)),
+))  # fmt: skip
+OUTER = lens.Broadcast(
+    2, 1, 2, 20, "+", lens.Operand("a", "f32[3, 1]", (3, 1), (-1,)),
+    lens.Operand("b", "f32[4]", (4,), (-2,)), (3, 4), "f32[3, 4]",
+)  # fmt: skip
+INNER = lens.Broadcast(
+    2, 5, 2, 9, "*", lens.Operand("c", "f32[3]", (3,)), lens.Operand("d", "f32[4]", (4,)), None,
+    mismatch=-1, raised=True,
+)  # fmt: skip
+PROFILE = lens.Profile(
+    12.0,
+    (lens.ProfileRow("aten::mm", 2, 5.0, 6.0, 400), lens.ProfileRow("aten::add", 1, 9.0, 9.0)),
+    (lens.Share("forward", 6.0, 0.5),), 2, (lens.Peak("tensors", 4096, "What was handed out."),),
+)  # fmt: skip
+EVERYTHING = (TRACE, lens.Broadcasts((OUTER, INNER)), TENSORS, MODULES, OPTIMIZERS, GRAPH)
+
+
+async def run(pilot, until, setting, *events):
+    setting.runner.script = plays(*events)
+    screen = await arrive(pilot, until)
+    await pilot.press("f5")
+    await until(pilot, lambda: "The program is done." in ended(screen))
+    return screen
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_tab_shows_its_part(setting, until, size):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=size) as pilot:
+        screen = await run(pilot, until, setting, *EVERYTHING)
+        assert front(screen) == "Output", "nothing pushes itself forward"
+        assert "Tensors •" in tabs(screen)
+        results = screen.results
+        for pane, words in (
+            (TensorsPane, ["x", "f32[2, 3]", "A"]),
+            (ModulesPane, ["net: Linear(in_features=3, out_features=1)", "grad 0.5", "lr=0.1"]),
+            (GraphPane, ["loss, line 3", "MulBackward0", "saved self=w", "accumulated"]),
+        ):
+            results.show(pane)
+            await until(pilot, lambda words=words: all(word in drawn(screen) for word in words))
+        assert "Tensors •" not in tabs(screen)
+
+
+async def test_only_runs_of_the_learner_are_looked_into(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, TENSORS)
+        await pilot.press("I", "f5")
+        await until(pilot, lambda: len(setting.runner.jobs) == 2)
+        await until(pilot, lambda: not screen.results.is_running)
+        first, second = (job.look for job in setting.runner.jobs)
+        assert (first.trace, first.names, first.profile) == (True, True, False)
+        assert not any(vars(second).values()), "switched off by a key"
+
+
+async def test_checks_are_not_looked_into(setting, until):
+    setting.runner.script = judges({"one": True})
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await arrive(pilot, until)
+        await pilot.press("f9")
+        await until(pilot, lambda: setting.runner.jobs)
+        assert not any(vars(setting.runner.jobs[0].look).values())
+
+
+async def test_notes_stand_behind_lines_and_go_when_the_line_is_edited(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, TRACE)
+        editor = screen.editor
+        await until(pilot, lambda: "w: f32[3] copy  ×3" in drawn(screen))
+        screen.turn_to("editor")
+        editor.move_cursor((0, 0))
+        await pilot.press("enter")
+        assert editor.note_of(2).startswith("w: f32[3]"), "it moves along with its line"
+        editor.move_cursor((2, 0))
+        await pilot.press("x")
+        assert editor.note_of(2) == ""
+        await pilot.press("backspace")
+        assert editor.note_of(2) != ""
+        await pilot.press("escape", "v")
+        assert "w: f32[3] copy" not in drawn(screen)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_tensor_opens_and_its_index_walks_through_the_storage(setting, until, size):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=size) as pilot:
+        screen = await run(pilot, until, setting, TENSORS)
+        screen.turn_to("results")
+        screen.results.show(TensorsPane)
+        screen.query_one("#tensors").focus()
+        await pilot.press("m", "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, TensorScreen))
+        await until(pilot, lambda: "offset 1 + 0 x 1 = cell 1" in drawn(app.screen))
+        await pilot.press("right")
+        await until(pilot, lambda: "offset 1 + 1 x 1 = cell 2" in drawn(app.screen))
+        assert "[2]" in drawn(app.screen)
+        assert "(1)" in drawn(app.screen)
+        text = str(app.screen.query_one("#tensor").render())
+        assert "row and x share 2 cells" in text
+        assert "2 # # 2 2 2" in text
+        await pilot.press("escape")
+        assert app.screen is screen
+
+
+async def test_the_walk_through_the_graph_says_what_each_node_does(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, GRAPH)
+        screen.results.show(GraphPane)
+        screen.query_one("#graph").focus()
+        said = screen.query_one("#graph-step")
+        await pilot.press("full_stop", "full_stop")
+        assert str(said.render()) == (
+            "2 of 3: MulBackward0 takes a gradient f32[3] of norm 1.7, with the saved self w, "
+            "and passes f32[3] to w."
+        )
+        await pilot.press("full_stop", "full_stop")
+        assert "is added to w.grad" in str(said.render())
+        await pilot.press("comma")
+        assert str(said.render()).startswith("2 of 3")
+
+
+async def test_a_profile_is_asked_for_and_sorted(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        setting.runner.script = plays(PROFILE)
+        await pilot.press("P")
+        await until(pilot, lambda: "aten::mm" in drawn(screen))
+        assert setting.runner.jobs[0].look.profile
+        assert front(screen) == "Profile"
+        assert "Operators by self time" in drawn(screen)
+        screen.query_one(ProfilePane).query("VerticalScroll").first().focus()
+        await pilot.press("o")
+        await until(pilot, lambda: "Operators by memory" in drawn(screen))
+
+
+def test_the_smallest_expression_around_the_cursor_counts():
+    found = (OUTER, INNER)
+    assert expression_at(found, 2, 7) is INNER
+    assert expression_at(found, 2, 15) is OUTER
+    assert expression_at(found, 2, 40) is OUTER, "the line has one"
+    assert expression_at(found, 3, 1) is None
+
+
+async def test_broadcasting_under_the_cursor(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        screen.turn_to("editor")
+        await pilot.press("f11")
+        assert "Run the code" in told(app)[0]
+        screen = await run(pilot, until, setting, lens.Broadcasts((OUTER, INNER)))
+        screen.turn_to("editor")
+        screen.editor.move_cursor((1, 6))
+        await pilot.press("f11")
+        await until(pilot, lambda: "3 and 4 differ, and neither is 1" in drawn(app.screen))
+
+
+async def test_an_error_keeps_the_front(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        error = Raised("ValueError", "no", (), "Traceback ...\nValueError: no\n")
+        screen = await run(pilot, until, setting, error, *EVERYTHING)
+        assert front(screen) == "Output"
+
+
+async def test_another_step_shows_nothing_of_the_last_run(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, *EVERYTHING)
+        await pilot.press("f8")
+        await until(pilot, lambda: not screen.query("#tensors"))
+        assert not screen.query("#graph")
