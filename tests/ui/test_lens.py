@@ -47,11 +47,11 @@ TRACE = lens.Trace((
     lens.Line(2, 2, 3, (lens.Made("w", "f32[3]", marks=(lens.Mark("copy", "a copy"),)),)),
 ))  # fmt: skip
 OUTER = lens.Broadcast(
-    2, 1, 2, 20, "+", lens.Operand("a", "f32[3, 1]", (3, 1), (-1,)),
+    1, 1, 1, 20, "+", lens.Operand("a", "f32[3, 1]", (3, 1), (-1,)),
     lens.Operand("b", "f32[4]", (4,), (-2,)), (3, 4), "f32[3, 4]",
 )  # fmt: skip
 INNER = lens.Broadcast(
-    2, 5, 2, 9, "*", lens.Operand("c", "f32[3]", (3,)), lens.Operand("d", "f32[4]", (4,)), None,
+    1, 5, 1, 9, "*", lens.Operand("c", "f32[3]", (3,)), lens.Operand("d", "f32[4]", (4,)), None,
     mismatch=-1, raised=True,
 )  # fmt: skip
 PROFILE = lens.Profile(
@@ -186,9 +186,9 @@ async def test_a_profile_is_asked_for_and_sorted(setting, until):
 
 def test_the_smallest_expression_around_the_cursor_counts():
     found = (OUTER, INNER)
-    assert expression_at(found, 2, 7) is INNER
-    assert expression_at(found, 2, 15) is OUTER
-    assert expression_at(found, 2, 40) is OUTER, "the line has one"
+    assert expression_at(found, 1, 7) is INNER
+    assert expression_at(found, 1, 15) is OUTER
+    assert expression_at(found, 1, 40) is OUTER, "the line has one"
     assert expression_at(found, 3, 1) is None
 
 
@@ -201,7 +201,7 @@ async def test_broadcasting_under_the_cursor(setting, until):
         assert "Run the code" in told(app)[0]
         screen = await run(pilot, until, setting, lens.Broadcasts((OUTER, INNER)))
         screen.turn_to("editor")
-        screen.editor.move_cursor((1, 6))
+        screen.editor.move_cursor((0, 6))
         await pilot.press("f11")
         await until(pilot, lambda: "3 and 4 differ, and neither is 1" in drawn(app.screen))
 
