@@ -22,8 +22,10 @@ from tensortutor.worker.lens.looks import dispatch_on, profiling, tracing, trans
 ENGINE = "_engine_run_backward"
 """What `backward` and `grad` call; a function of torch's own that is not public."""
 AUTOGRAD: dict[str, Any] = vars(torch.autograd)
-GENEROUS_S = 0.02
-SHARE = 0.01
+GENEROUS_S = 0.01
+SHARE = 0.005
+MANY, FEW = 64, 8
+"""After so many passes only one of so many is looked at: where it came from costs some time too."""
 MOST_LINES = 10
 DEEPEST = 8
 """Frames between the learner's line and the engine."""
@@ -54,6 +56,8 @@ class Listener:
         self.captures: dict[int, Capture] = {}
         self._path = path
         self._counts: dict[int, int] = {}
+        self._next: dict[int, int] = {}
+        self._passes = 0
         self._begun = time.perf_counter()
         self._spent = 0.0
         self._engine: Any = None
@@ -65,7 +69,7 @@ class Listener:
             AUTOGRAD[ENGINE] = self._run
 
     def end(self) -> None:
-        """Put the engine back; the captures learn how many passes there were."""
+        """Put the engine back; the captures learn about how many passes there were."""
         if AUTOGRAD.get(ENGINE) == self._run:
             AUTOGRAD[ENGINE] = self._engine
         for line, capture in self.captures.items():
@@ -73,13 +77,18 @@ class Listener:
 
     def _run(self, outputs: Any, *arguments: Any, **more: Any) -> Any:
         """What `torch.autograd.backward` and `grad` call."""
+        self._passes += 1
+        if self._passes > MANY and self._passes % FEW:
+            return self._engine(outputs, *arguments, **more)
         frame = self._learners_frame()
         if frame is None:
             return self._engine(outputs, *arguments, **more)
         line = frame.f_lineno
-        count = self._counts[line] = self._counts.get(line, 0) + 1
-        if count & (count - 1) or not self._may(line):
+        step = 1 if self._passes <= MANY else FEW
+        count = self._counts[line] = self._counts.get(line, 0) + step
+        if count < self._next.get(line, 0) or not self._may(line):
             return self._engine(outputs, *arguments, **more)
+        self._next[line] = 2 * count
         return self._listen(
             frame, count, outputs, lambda: self._engine(outputs, *arguments, **more)
         )

@@ -125,21 +125,24 @@ def _of_tensor(value: Any, name: str) -> Any:
     return value if name == "data" else MISSING
 
 
-def has_nan(value: Any) -> bool:
+def has_nan(value: Any, seen: Seen) -> bool:
     """A CPU tensor holds NaN. Where computing would be noticed by the program, it is not done."""
-    kind = type(value)
-    if kind is not Tensor and kind is not Parameter:
+    if seen.device.type != "cpu" or not 0 < seen.shape.numel() <= LARGEST_CHECKED:
+        return False
+    if type(value) is not Tensor and type(value) is not Parameter:
         return False
     if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
         return False
-    with torch._C.DisableTorchFunction():
-        if not value.dtype.is_floating_point or not value.is_cpu or value.is_sparse:
-            return False
-        if value.numel() > LARGEST_CHECKED or not value.numel():
-            return False
-        if value.layout is not torch.strided or not value.untyped_storage().nbytes():
-            return False
-        values = value.detach()
-        # NaN survives a sum; so do infinities of both signs, which make one.
-        total = (values if values.dim() == 0 else values.sum()).item()
-        return total != total and bool(values.isnan().any())
+    if modes_on():
+        with torch._C.DisableTorchFunction():
+            return _has_nan(value)
+    return _has_nan(value)
+
+
+def _has_nan(value: torch.Tensor) -> bool:
+    if value.layout is not torch.strided or not value.data_ptr():
+        return False
+    values = value.detach()
+    # NaN survives a sum; so do infinities of both signs, which make one.
+    total = (values.sum() if values.dim() else values).item()
+    return total != total and bool(values.isnan().any())

@@ -65,10 +65,15 @@ class Monitor:
             api.set_local_events(self._tool, code, local)
         api.set_events(self._tool, events.PY_UNWIND | events.RAISE)
 
-    def _start(self, _code: CodeType, _offset: int) -> None:
-        if threading.get_ident() == self._thread:
-            frame = sys._getframe(1)
-            self._calls[id(frame)] = self._recorder.enter(frame)
+    def _start(self, code: CodeType, _offset: int) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        head = self._recorder.functions.get(code.co_firstlineno)
+        if head is not None and head.statement.straight and head.count + 1 < head.next:
+            head.count += 1
+            return
+        frame = sys._getframe(1)
+        self._calls[id(frame)] = self._recorder.enter(frame)
 
     def _line(self, _code: CodeType, _line: int) -> None:
         frame = sys._getframe(1)

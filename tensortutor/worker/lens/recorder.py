@@ -7,25 +7,24 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from tensortutor.worker.lens.looks import MISSING, Seen, has_nan, note, see, value_at
+from tensortutor.worker.lens.layers import Layer
+from tensortutor.worker.lens.looks import MISSING, Called, Seen, has_nan, note, see, value_at
 from tensortutor.worker.lens.statements import Path, Plan, Statement, Target, plan
 
 ALWAYS = 4
 """The first executions of a line are looked at whatever it costs."""
-SHARE = 0.03
-"""Of the program's time, for looks; by what they are known to cost: a clock would cost as much."""
+SHARE = 0.01
+"""Of the program's time, for looks."""
 GENEROUS_S = 0.004
 """So much they may take in any case."""
-LOOK_S = 2e-6
-"""To look at one name, before or after a statement."""
-CHECK_S = 8e-6
-"""To search a small tensor for NaN."""
-ASK_EVERY_S = 2e-4
-"""So much is spent between two looks at the clock."""
+LONGEST_S = 5e-5
+"""A look that seems to take longer was interrupted by another process."""
 MOST_GLIMPSES = 64
 FUNCTION = 0x3
 """The flags of a function's code: it has fast locals of its own (a module and a class have not)."""
 GENERATOR = 0x20 | 0x80 | 0x200
+LASTING = (Layer, Called)
+clock = time.perf_counter
 
 
 @dataclass(eq=False)
@@ -43,7 +42,11 @@ class Glimpse:
 
 @dataclass(eq=False)
 class Record:
-    """What is known of a statement. count: its executions; next: the one to look at next."""
+    """What is known of a statement.
+
+    count: its executions; next: the one to look at next; looked: the last one. before: what its
+    operands were before the last look; fresh: those that may be something else the next time.
+    """
 
     statement: Statement
     lines: range = range(0)
@@ -52,6 +55,7 @@ class Record:
     next: int = 1
     looked: int = 0
     before: dict[Path, Any] = field(default_factory=dict)
+    fresh: tuple[Path, ...] | None = None
     glimpses: dict[str, Glimpse] = field(default_factory=dict)
     returned: dict[CodeType, Seen] = field(default_factory=dict)
 
@@ -76,9 +80,7 @@ class Recorder:
         self.failures = 0
         self._by_code: dict[int, list[Record]] = {}
         self._spent = 0.0
-        self._allowed = GENEROUS_S
-        self._ask = 0.0
-        self._begun = time.thread_time()
+        self._begun = clock()
 
     def enter(self, frame: FrameType) -> "Activation | None":
         """A function of the learner's file begins or, if it is a generator, goes on.
@@ -98,25 +100,31 @@ class Recorder:
 
     def prepare(self, record: Record, frame: FrameType) -> None:
         """Note what the operands of a statement are, before it runs."""
-        self._spent += LOOK_S * len(record.statement.operands)
+        begun = clock()
         try:
             names = frame.f_locals
             where = record.count <= ALWAYS
-            record.before = {
-                path: found
-                for path in record.statement.operands
-                if (found := note(value_at(path, names, frame), self.path, where=where))
-                is not MISSING
-            }
+            paths = record.statement.operands if record.fresh is None else record.fresh
+            before = record.before
+            for path in paths:
+                found = note(value_at(path, names, frame), self.path, where=where)
+                if found is not MISSING:
+                    before[path] = found
+                elif path in before:
+                    del before[path]
+            if record.fresh is None and record.count >= ALWAYS:
+                # What held nothing of interest so far, or a module, is not asked again.
+                record.fresh = tuple(p for p in before if not isinstance(before[p], LASTING))
         except Exception:
             self.failures += 1
+        self.charge(clock() - begun)
         if not record.statement.targets:
             self._later(record)
 
     def look(self, record: Record, frame: FrameType, only: frozenset[Path] | None = None) -> None:
         """Look at what a statement has stored."""
         record.looked = record.count
-        self._spent += LOOK_S * len(record.statement.targets)
+        begun = clock()
         try:
             names = frame.f_locals
             for target in record.statement.targets:
@@ -124,6 +132,7 @@ class Recorder:
                     self._glimpse(record, target, value_at(target.path, names, frame))
         except Exception:
             self.failures += 1
+        self.charge(clock() - begun)
         self._later(record)
 
     def _later(self, record: Record) -> None:
@@ -133,17 +142,12 @@ class Recorder:
             record.next += record.count >> 3
 
     def charge(self, seconds: float) -> None:
-        """Something of a known price is about to be done."""
-        self._spent += seconds
+        """So much was spent on looking."""
+        self._spent += min(seconds, LONGEST_S)
 
     def affordable(self) -> bool:
         """The looks have taken no more than their share so far."""
-        if self._spent > self._allowed and self._spent > self._ask:
-            elapsed = time.thread_time() - self._begun
-            self._allowed = GENEROUS_S + SHARE * elapsed
-            self._ask = self._spent + ASK_EVERY_S
-            self._spent += ASK_EVERY_S / 100
-        return self._spent <= self._allowed
+        return self._spent <= GENEROUS_S + SHARE * (clock() - self._begun)
 
     def _glimpse(self, record: Record, target: Target, value: Any) -> None:
         where = record.count <= ALWAYS
@@ -172,7 +176,7 @@ class Recorder:
         record = self.by_line.get(frame.f_lineno)
         if record is None:
             return
-        self._spent += LOOK_S
+        begun = clock()
         try:
             values = value if type(value) is tuple and len(value) <= ALWAYS else (value,)
             for index, item in enumerate(values):
@@ -186,12 +190,11 @@ class Recorder:
                     caller.returned[frame.f_code] = seen
         except Exception:
             self.failures += 1
+        self.charge(clock() - begun)
 
     def _search(self, record: Record, name: str, seen: Seen, value: Any) -> None:
-        if self.nan is None and seen.dtype.is_floating_point and self.affordable():
-            self._spent += CHECK_S + seen.shape.numel() * 1e-10
-            if has_nan(value):
-                self.nan = (record, name, record.count)
+        if self.nan is None and seen.dtype.is_floating_point and has_nan(value, seen):
+            self.nan = (record, name, record.count)
 
     def last_looks(self, frame: FrameType) -> None:
         """The names of a frame that is about to go still hold what was stored last."""

@@ -27,8 +27,8 @@ from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of
 from tensortutor.worker.lens.tensors import tensors_of
 
-GENEROUS_S = 0.02
-SHARE = 0.01
+GENEROUS_S = 0.01
+SHARE = 0.005
 ONE_LOOK_S = 0.01
 MOST_SCOPES = 30
 MOST_NAMES = 60

@@ -63,6 +63,7 @@ class Tracer:
         self._sites: dict[Call, Site] = {}
         self._known: list[CodeType] = []
         self._entered: list[Record | None] = []
+        self._straight: dict[int, Record] = {}
         self._is_active: list[bool] = []
         self._era = 0
         self._quiet = 0
@@ -91,6 +92,7 @@ class Tracer:
         path, settrace, learners = self._path, sys.settrace, self._learners
         fates, sites, foreign, deeper = self._fates, self._sites, self._foreign, self._deeper
         module_call = torch.nn.Module._wrapped_call_impl.__code__
+        straight, entered = self._straight, self._entered
         is_active, thread, get_ident = self._is_active, threading.get_ident(), threading.get_ident
 
         class Resume(Untraced):
@@ -106,7 +108,12 @@ class Tracer:
             try:
                 code = frame.f_code
                 if code.co_filename == path:
-                    return learners(frame, code)
+                    head = straight.get(id(code))
+                    if head is None or head.count + 1 >= head.next:
+                        return learners(frame, code)
+                    head.count += 1
+                    entered.append(head)
+                    return None
                 back = frame.f_back
                 if back is None or back.f_code.co_filename != path:
                     return deeper(frame, code)
@@ -142,7 +149,10 @@ class Tracer:
         if code.co_name in INNER_FRAMES:
             self._entered.append(None)
             return None
-        self._entered.append(self._recorder.functions.get(code.co_firstlineno))
+        head = self._recorder.functions.get(code.co_firstlineno)
+        self._entered.append(head)
+        if head is not None and head.statement.straight:
+            self._straight[id(code)] = head
         activation = self._recorder.enter(frame)
         return None if activation is None else activation.trace
 
