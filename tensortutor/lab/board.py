@@ -5,7 +5,8 @@ most a SHARE of the program's time, and in its last state when the program ends.
 
 In a plain `python file.py` plots are printed when the program ends, each in its last state, because
 most are drawn again and again. Pictures are printed at once, as `print` would, and once more at the
-end if they have changed. At an interactive prompt everything is printed at once.
+end if they have changed. In a notebook the end is that of the cell. At a prompt of Python's own,
+which has no end, everything is printed at once, and again once a second while it changes.
 """
 
 import atexit
@@ -16,10 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import RLock
 from time import monotonic
+from typing import Any
 
 from tensortutor.protocol.drawings import MOST_DRAWINGS, Drawing
 
 EVERY_S = 0.05
+PROMPT_EVERY_S = 1.0
 SHARE = 0.05
 
 Send = Callable[[Drawing], None]
@@ -84,7 +87,7 @@ class Board:
         with self._lock:
             if not self._registered:
                 self._registered = True
-                atexit.register(self.finish)
+                at_the_end(self.finish)
             # One more than the tutor takes, so that it can say that there are more.
             if len(self._sheets) > MOST_DRAWINGS:
                 return None
@@ -109,12 +112,27 @@ class Board:
             print_as_text(drawing)
         sheet.shown = True
         now = monotonic()
-        sheet.due = now + max(EVERY_S, (now - began) * len(self._sheets) / SHARE)
+        every = PROMPT_EVERY_S if self._send is None else EVERY_S
+        sheet.due = now + max(every, (now - began) * len(self._sheets) / SHARE)
+
+
+def notebook() -> Any:
+    """IPython's shell, which runs notebooks too, or None."""
+    library = sys.modules.get("IPython")
+    return None if library is None else library.get_ipython()
+
+
+def at_the_end(finish: Callable[[], None]) -> None:
+    """Have this called when the program ends, and after each cell of a notebook."""
+    atexit.register(finish)
+    shell = notebook()
+    if shell is not None:
+        shell.events.register("post_run_cell", lambda *_: finish())
 
 
 def is_interactive() -> bool:
     """There is a prompt, at which a program never ends."""
-    return hasattr(sys, "ps1") or bool(sys.flags.interactive)
+    return (hasattr(sys, "ps1") or bool(sys.flags.interactive)) and notebook() is None
 
 
 def print_as_text(drawing: Drawing) -> None:

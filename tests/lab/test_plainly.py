@@ -1,6 +1,7 @@
 """`python file.py`, without the tutor: drawings are text on standard output."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,3 +63,19 @@ def test_output_that_nobody_reads_is_no_error(end):
     source = "import sys\nfrom tensortutor.lab import plot\nplot([1, 2])\n"
     done = python("-c", source + end)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_in_a_notebook_a_plot_is_printed_when_its_cell_has_ended():
+    pytest.importorskip("IPython")
+    cells = (
+        "from tensortutor.lab import plot\nfor n in range(9): plot(n, label='a')\nprint('one')",
+        "for n in range(3): plot(n, label='b')\nprint('two')",
+    )
+    source = (
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\n"
+        f"for cell in {cells!r}: shell.run_cell(cell)\n"
+    )
+    done = python("-c", source)
+    found = re.findall("one|two|● a 8|○ b 2", done.stdout)
+    assert found == ["one", "● a 8", "two", "● a 8", "○ b 2"], done.stdout + done.stderr
