@@ -56,7 +56,7 @@ LESSON = [
     _key("lesson.own_editor", "f6,e", "own_editor", "Your own editor"),
     _key("lesson.watch", "w", "watch", "Check when saved elsewhere, or not"),
     _key("lesson.profile", "P", "profile", "Run under the profiler"),
-    _key("lesson.broadcast", "f11,b", "broadcast", "How the shapes under the cursor fit"),
+    _key("lesson.broadcast", "b", "broadcast", "How the shapes under the cursor fit"),
     _key("lesson.notes", "v", "notes", "Shapes behind the lines, or not"),
     _key("lesson.lens", "I", "lens", "Look into runs, or not"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),

@@ -196,13 +196,12 @@ async def test_broadcasting_under_the_cursor(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        screen.turn_to("editor")
-        await pilot.press("f11")
+        await pilot.press("b")
         assert "Run the code" in told(app)[0]
         screen = await run(pilot, until, setting, lens.Broadcasts((OUTER, INNER)))
         screen.turn_to("editor")
         screen.editor.move_cursor((0, 6))
-        await pilot.press("f11")
+        await pilot.press("escape", "b")
         await until(pilot, lambda: "3 and 4 differ, and neither is 1" in drawn(app.screen))
 
 
