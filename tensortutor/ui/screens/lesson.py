@@ -1,5 +1,6 @@
 """The screen of one lesson: text, editor and results."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -67,6 +68,7 @@ class LessonScreen(LookingScreen):
         self.watch(self.app, "device_word", self._show_device)
         self._checks().prepare(self.lesson)
         self.editor.closes_brackets = self.tutor.settings.close_brackets
+        self.editor.completer.is_eager = self.tutor.settings.complete
         self.session.arrive()
         await self._show_step()
         self.follow_file()
@@ -197,6 +199,7 @@ class LessonScreen(LookingScreen):
         self.session.flush()
         self.session.tick()
         self.editor.mark({})
+        job = replace(job, types=True)
         self.results.start(self.tutor.runner, job, Occasion(self.lesson, checking))
         self.results.show(ChecksPane if checking else OutputPane)
         if not self.is_wide:
