@@ -124,6 +124,17 @@ COMMANDS = (
         json=True,
     ),
     Command(
+        "watch",
+        "saves.watch",
+        "put the checks of a lesson to your code at each save, until Ctrl+C",
+        (
+            LESSON,
+            arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson"),
+            ANYWAY,
+        ),
+        json=True,
+    ),
+    Command(
         "answer",
         "questions.answer",
         "answer a question of a lesson",

@@ -32,6 +32,7 @@ class Answer:
         self.last_call = ""
         self.last_result = ""
         self.guard: Callable[[], Callable[[], None]] = lambda: lambda: None
+        self.witness: Callable[..., None] = lambda *_: None
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -44,6 +45,7 @@ class Answer:
         @functools.wraps(function, updated=())
         def call(*args: Any, **kwargs: Any) -> Any:
             self.last_call = describe_call(name, args, kwargs)
+            self.witness(name, function, args, kwargs)
             self.last_result = ""
             after = self.guard()
             try:

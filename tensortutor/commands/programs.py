@@ -2,7 +2,7 @@
 
 import shlex
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,14 +129,35 @@ def _tell(session: Session, event: Event, *, aside: bool = False) -> None:
 
 def check(session: Session, arguments: Namespace) -> int:
     """Put the lesson's checks to the learner's code, and keep what comes of it."""
+    lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
+    status = check_once(session, lesson, arguments.file, seed=arguments.seed)
+    return FAILED if status is None else status
+
+
+def check_once(
+    session: Session, lesson: Lesson, file: str | None, *, seed: int | None = None,
+    enough: Callable[[], bool] | None = None,
+) -> int | None:  # fmt: skip
+    """Check a lesson's code, and keep what comes of it. Returns the status.
+
+    enough: asked now and then; when it says so the check is given up, and None returned.
+    Raises Refused or StorageError if there is no code that can be read.
+    """
     from tensortutor.course.jobs import check_job
 
-    lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
-    source, name, again = _answer(session, lesson, arguments.file)
-    job = check_job(lesson, source, name, arguments.seed, session.limits)
-    events = session.explained(follow(session.runner(), job))
-    judged = _judge(session, events, again)
-    return _keep(session, lesson, judged)
+    given_up: list[bool] = []
+
+    def is_enough() -> bool:
+        given_up.extend([True] if enough is not None and enough() else [])
+        return bool(given_up)
+
+    source, name, again = _answer(session, lesson, file)
+    job = check_job(lesson, source, name, seed, session.limits)
+    heard = follow(session.runner(), job, None if enough is None else is_enough)
+    # Of a check that is given up nothing is summed up.
+    events = (e for e in heard if not (given_up and isinstance(e, (Judged, Finished))))
+    judged = _judge(session, session.explained(events), again)
+    return None if given_up else _keep(session, lesson, judged)
 
 
 def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, str, str]:

@@ -1,11 +1,12 @@
 """What the commands share: the course, the learner's things, the runner."""
 
+import contextlib
 import io
 import queue
 import shlex
 import threading
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
 from tensortutor.learner.unlock import missing, state
+from tensortutor.learner.watch import POLL_S
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.protocol.events import Event
@@ -180,8 +182,10 @@ def chosen(options: AppOptions) -> str:
     return course + device
 
 
-def follow(runner: "Runner", job: Job) -> Iterator[Event]:
+def follow(runner: "Runner", job: Job, enough: Callable[[], bool] | None = None) -> Iterator[Event]:
     """The events of a job. Ctrl+C stops the program, yields what it still says, and goes on up.
+
+    enough: asked now and then; once it says so, the program is stopped.
 
     A thread reads the events, because an interrupt must not tear the reading itself.
     """
@@ -198,6 +202,14 @@ def follow(runner: "Runner", job: Job) -> Iterator[Event]:
     reader = threading.Thread(target=read, name="events", daemon=True)
     reader.start()
     try:
+        while enough is not None:
+            with contextlib.suppress(queue.Empty):
+                while (event := events.get(timeout=POLL_S)) is not None:
+                    yield event
+                return
+            if enough():
+                run.stop()
+                enough = None
         yield from _until_none(events)
     except KeyboardInterrupt:
         run.stop()

@@ -25,7 +25,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
-SWITCHES = {"look": ("ascii",), "lens": ("on",), "editor": ("close_brackets",)}
+SWITCHES = {"look": ("ascii",), "lens": ("on",), "editor": ("close_brackets", "complete")}
 """What is true or false, by table."""
 TABLES = ("limits", "look", "keys", "lens", "editor")
 
@@ -36,6 +36,7 @@ class LearnerSettings:
 
     theme: the name of one, "" for what was chosen in the app. keys: pairs of a binding's id and
     its keys, not yet held against the bindings that there are. lens: look inside after each run.
+    close_brackets, complete: the editor closes what is opened, and offers names behind a dot.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -44,6 +45,7 @@ class LearnerSettings:
     keys: tuple[tuple[str, str], ...] = ()
     lens: bool = True
     close_brackets: bool = True
+    complete: bool = True
     notices: tuple[str, ...] = ()
 
 
@@ -69,6 +71,7 @@ def read_settings(path: Path) -> LearnerSettings:
         reader.keys(),
         reader.switch("lens", "on", True),
         reader.switch("editor", "close_brackets", True),
+        reader.switch("editor", "complete", True),
         reader.finish(),
     )
 

@@ -7,6 +7,7 @@ Every face (the app, the command line, `--json`, the tests) consumes this one st
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from tensortutor.protocol.assist import Types
 from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.framing import ProtocolError
 from tensortutor.protocol.lens import (
@@ -198,6 +199,7 @@ Event = (
     | Verdict
     | Probed
     | Lens
+    | Types
     | Judged
     | Finished
 )

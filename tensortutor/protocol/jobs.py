@@ -58,6 +58,7 @@ class Job:
     as a folder's name) under which files survive from one run to the next; "" for none. ranks:
     run it as that many cooperating processes (0: as one, as ever). device: the one that this job
     needs, whatever the learner chose; "" for theirs. look: what the lens is to report at the end.
+    types: report the types of the program's names (see protocol/assist.py).
     """
 
     source: str
@@ -70,3 +71,4 @@ class Job:
     device: str = ""
     limits: Limits = Limits()
     look: Look = Look()
+    types: bool = False

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tensortutor.protocol.assist import Completions, Documentation, Question
 from tensortutor.protocol.framing import ProtocolError
 from tensortutor.protocol.wire import from_wire, to_wire
 
@@ -100,6 +101,16 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class Assist:
+    """To a spare, in the place of a job: answer questions until nobody is there to ask any.
+
+    libraries: folders of packages that it may import beside what its interpreter has.
+    """
+
+    libraries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Ended:
     """From the program's process: it has run to its end, with this exit status.
 
@@ -127,7 +138,7 @@ KINDS = {
     kind.__name__.lower(): kind
     for kind in (
         Setup, Ready, Failed, SpareMade, MakeSpare, Allow, Interrupt, Kill, Assignment, Ended,
-        Exited,
+        Exited, Assist, Question, Completions, Documentation,
     )
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from tensortutor.protocol.assist import Types
 from tensortutor.protocol.drawings import Picture, Plot
 from tensortutor.protocol.events import (
     CheckStarted,
@@ -60,6 +61,7 @@ PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
 FROM_PROGRAM = (
     Started, Output, Plot, Picture, Raised, Warned, CheckStarted, Verdict, Probed, *LENS,
+    Types,
 )  # fmt: skip
 """What a program's process may say. Everything else is the host's to say."""
 MOST_WARNINGS = 100
@@ -277,6 +279,8 @@ class Run:
             self._warned += 1
             return self._warned <= MOST_WARNINGS
         if type(event) in ASKED_FOR and not getattr(job.look, ASKED_FOR[type(event)]):
+            return False
+        if isinstance(event, Types) and not job.types:
             return False
         if isinstance(event, Probed) and not 0 <= event.index < len(job.probes):
             return False

@@ -5,9 +5,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tensortutor.protocol.assist import Answer, Question
 from tensortutor.protocol.events import Notice
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Setup
+from tensortutor.runner.assistant import Assistant
 from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import inspect_interpreter
@@ -52,6 +54,8 @@ class Runner:
         self._running = 0
         self._idle: threading.Timer | None = None
         self._closed = False
+        self._assistant: Assistant | None = None
+        self._attended: Zygote | None = None
 
     @property
     def status(self) -> Status:
@@ -94,6 +98,17 @@ class Runner:
         """A run of this job; nothing happens until it is iterated over."""
         return Run(job, lambda: self._take(job), self._one_done)
 
+    def attend(self) -> None:
+        """Have somebody ready to answer questions, in the background, once PyTorch is there."""
+        assistant = self._attending()
+        if assistant is not None:
+            threading.Thread(target=assistant.attend, name="attend", daemon=True).start()
+
+    def ask(self, question: Question) -> Answer | None:
+        """What there is to say about a name; None while PyTorch is not there. May take seconds."""
+        assistant = self._attending()
+        return None if assistant is None else assistant.ask(question)
+
     def allow_limits(self) -> None:
         """Run programs without a sandbox from now on: the learner has been asked and agreed."""
         with self._lock:
@@ -106,8 +121,7 @@ class Runner:
             self._closed = True
             zygote, self._zygote = self._zygote, None
             self._cancel_idle()
-        if zygote is not None:
-            zygote.close()
+        self._end(zygote)
 
     def __enter__(self) -> "Runner":
         return self
@@ -221,5 +235,32 @@ class Runner:
             if self._running:
                 return
             zygote, self._zygote = self._zygote, None
+        self._end(zygote)
+
+    # --- questions ---
+
+    def _attending(self) -> Assistant | None:
+        """The assistant of the zygote that serves now; None if none does."""
+        with self._lock:
+            zygote = self._zygote
+            if self._closed or zygote is None or zygote.ready is None or zygote.failure:
+                return None
+            if self._assistant is None or self._attended is not zygote:
+                self._assistant = Assistant(lambda: self._one_more(zygote))
+                self._attended = zygote
+            return self._assistant
+
+    def _one_more(self, zygote: Zygote) -> Spare:
+        """A waiting process of its own: a program's run finds another one ready. On the CPU: it
+        needs no device, and a device's memory is not for it."""
+        spare = zygote.take("cpu")
+        zygote.ask(self._settings.spares, self.device)
+        return spare
+
+    def _end(self, zygote: Zygote | None) -> None:
+        with self._lock:
+            assistant, self._assistant = self._assistant, None
         if zygote is not None:
             zygote.close()
+        if assistant is not None:
+            assistant.close()

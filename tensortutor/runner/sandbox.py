@@ -1,6 +1,7 @@
 """Which layer of confinement this machine allows, and the command line that sets it up."""
 
 import ctypes
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from tensortutor.runner.interpreter import Interpreter
 PACKAGE = Path(__file__).resolve().parent.parent
 GUEST = ("__init__.py", "protocol", "drawing", "lab", "worker", "checking")
 """The parts of our own package that a program's process imports."""
+LIBRARIES = ("jedi", "parso")
 
 SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys", "/proc",
@@ -96,7 +98,17 @@ def readable_paths(interpreter: Interpreter) -> tuple[str, ...]:
     for root in dict.fromkeys(roots):
         found += without(root, hidden)
     found += [str(PACKAGE / part) for part in GUEST]
+    found += library_packages()
     return tuple(dict.fromkeys(found))
+
+
+def library_packages() -> tuple[str, ...]:
+    """The folders of the packages that the assistant reads programs with, beside the guest's own.
+
+    They are pure Python and are read by whatever interpreter there is.
+    """
+    specs = (importlib.util.find_spec(name) for name in LIBRARIES)
+    return tuple(os.path.dirname(spec.origin) for spec in specs if spec and spec.origin)
 
 
 def hidden_folders() -> tuple[str, ...]:

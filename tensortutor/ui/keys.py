@@ -71,6 +71,8 @@ EDITOR = [
     _key("editor.indent", "tab", "indent", "Indent"),
     _key("editor.dedent", "shift+tab", "dedent", "Dedent"),
     _key("editor.comment", "ctrl+underscore,ctrl+slash", "comment", "Comment in or out"),
+    _key("editor.complete", "ctrl+n", "complete", "Names that fit; again: about the chosen one"),
+    _key("editor.explain", "f12", "explain", "About the name at the cursor"),
     _key("editor.find", "ctrl+f", "find", "Find"),
     _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
     _key("editor.leave", "escape", "leave", "Leave the editor", first=True),
@@ -117,6 +119,13 @@ DIALOG = [
 PAGE = [
     _key("page.close", "escape,q", "close", "Close", show=True),
 ]
+
+OFFERED = (
+    ("up,down", "Choose"),
+    ("tab", "Take the name; Enter does, too, once you have chosen"),
+    ("escape", "Write on without"),
+)
+"""What keys mean while the editor offers names; shown by the help screen."""
 
 STANDARD_EDITOR = (
     ("ctrl+z", "Undo"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tensortutor.protocol.assist import Answer, Question
     from tensortutor.protocol.jobs import Job
     from tensortutor.ui.ports import Run, Runner, Status
 
@@ -61,6 +62,15 @@ class LateRunner:
     def start(self, job: Job) -> Run:
         """Begin a run."""
         return self._made().start(job)
+
+    def attend(self) -> None:
+        """Have somebody ready to answer questions."""
+        if self._runner is not None:
+            self._runner.attend()
+
+    def ask(self, question: Question) -> Answer | None:
+        """What there is to say about a name; None without a runner."""
+        return None if self._runner is None else self._runner.ask(question)
 
     def close(self) -> None:
         """End everything that was started."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tensortutor.protocol.assist import Answer, Question
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.jobs import Job
 
@@ -83,6 +84,12 @@ class Runner(Starter, Protocol):
 
     def allow_limits(self) -> None:
         """Run programs without a sandbox from now on."""
+
+    def attend(self) -> None:
+        """Have somebody ready to answer questions, in the background."""
+
+    def ask(self, question: Question) -> Answer | None:
+        """What there is to say about a name, None if nobody can say. May take seconds."""
 
     def close(self) -> None:
         """End everything that was started."""

@@ -24,6 +24,7 @@ from tensortutor.protocol.jobs import Judge
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot, threads_left
 from tensortutor.worker.tracebacks import raised, text_of
+from tensortutor.worker.typenames import TypeNames
 
 CHECKS = "the_checks"
 """The name under which the check file is a module."""
@@ -48,12 +49,20 @@ class Judging:
         self._after_program = self._snapshot.mark()
         self._variant: set[CodeType] = set()
 
-    def put_to(self, namespace: dict[str, Any], source: str, path: str, output: str) -> None:
-        """Run every check on the program's names; one verdict each."""
+    def put_to(
+        self, namespace: dict[str, Any], source: str, path: str, output: str,
+        types: TypeNames | None = None,
+    ) -> None:  # fmt: skip
+        """Run every check on the program's names; one verdict each.
+
+        types: where to note what the program's functions are called with.
+        """
         self._after_program()
         self._substitute(namespace)
         answer = Answer(namespace, source, output)
         answer.guard = self._snapshot.mark
+        if types is not None:
+            answer.witness = types.take_call
         busy = threads_left()
         for check in self._declared.checks:
             self._channel.send(CheckStarted(check.name))

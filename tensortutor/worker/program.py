@@ -20,9 +20,10 @@ import torch
 
 from tensortutor.lab.board import BOARD
 from tensortutor.lab.figures import draw_left_open
+from tensortutor.protocol.assist import Types
 from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
 from tensortutor.protocol.jobs import Job
-from tensortutor.protocol.setup import Assignment, Ended, Setup, message_to_json
+from tensortutor.protocol.setup import Assignment, Assist, Ended, Setup, message_to_json
 from tensortutor.protocol.wire import from_wire
 from tensortutor.worker.capture import Channel, Streams, install_interrupt
 from tensortutor.worker.confine import Confinement
@@ -33,6 +34,7 @@ from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
 from tensortutor.worker.rehearsal import rehearse
 from tensortutor.worker.tracebacks import raised, text_of
+from tensortutor.worker.typenames import TypeNames
 from tensortutor.worker.warned import report_warnings, show_plain_warnings
 
 if TYPE_CHECKING:
@@ -50,6 +52,13 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     snapshot = Snapshot()
     reseed()
     assignment = link.receive()
+    if isinstance(assignment, Assist):
+        # Imported here: programs do without it.
+        from tensortutor.worker import assistant
+
+        cwd = confinement.shut(assistant.FOLDER, assistant.LIMITS)
+        prepare_environment(folder, cwd)
+        assistant.attend(link, assignment, cwd)
     if not isinstance(assignment, Assignment):
         os._exit(0)
     job = from_wire(Job, assignment.job)
@@ -116,6 +125,7 @@ class Program:
         self._owner = os.getpid()
         self._judging: Judging | None = None
         self._lens: Lens | None = None
+        self._types = TypeNames() if job.types else None
 
     def run(self, signer: Signer | None, snapshot: Snapshot) -> int:
         """Run the program, then probes and checks. Returns the exit status.
@@ -145,6 +155,9 @@ class Program:
                 self._examine(vars(main), printed)
         except KeyboardInterrupt as error:
             code = self._report(error)
+        if self._types is not None:
+            self._types.take(vars(main))
+            self._channel.send(Types(self._types.all()))
         return code
 
     def _write_file(self) -> None:
@@ -175,6 +188,8 @@ class Program:
             return exit_code(stop)
         except BaseException as error:
             status = self._report(error)
+            if self._types is not None:
+                self._types.take_frames(error, self._path)
             self._look(main, error)
             return status
         finally:
@@ -208,7 +223,8 @@ class Program:
         for index, proof in enumerate(self._job.probes):
             self._channel.send(probe(index, proof, namespace))
         if self._judging is not None:
-            self._judging.put_to(namespace, self._job.source, self._path, "".join(printed))
+            text = "".join(printed)
+            self._judging.put_to(namespace, self._job.source, self._path, text, self._types)
 
     def leave(self, code: int) -> None:
         """End as an interpreter does: wait for threads, run exit handlers, flush. No return."""

@@ -58,9 +58,9 @@ def test_look_keys_and_switches(tmp_path):
         tmp_path,
         '[look]\ntheme = "nord"\nascii = true\n'
         '[keys]\n"lesson.run" = "f5"\nlesson.check = "c"\n'
-        "[lens]\non = false\n[editor]\nclose_brackets = false\n",
+        "[lens]\non = false\n[editor]\nclose_brackets = false\ncomplete = false\n",
     )
     assert settings.notices == ()
     assert (settings.theme, settings.ascii) == ("nord", True)
     assert settings.keys == (("lesson.run", "f5"), ("lesson.check", "c"))
-    assert (settings.lens, settings.close_brackets) == (False, False)
+    assert not any((settings.lens, settings.close_brackets, settings.complete))

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from tensortutor.protocol.assist import Answer, Question
 from tensortutor.protocol.events import (
     CheckStarted,
     Event,
@@ -63,6 +64,9 @@ class FakeRunner:
         self.runs: list[FakeRun] = []
         self.warmed = 0
         self.error: Exception | None = None
+        self.attended = 0
+        self.questions: list[Question] = []
+        self.answer: Callable[[Question], Answer | None] = lambda question: None
 
     def warm(self) -> None:
         self.warmed += 1
@@ -77,6 +81,13 @@ class FakeRunner:
         run = FakeRun(job, self.script)
         self.runs.append(run)
         return run
+
+    def attend(self) -> None:
+        self.attended += 1
+
+    def ask(self, question: Question) -> Answer | None:
+        self.questions.append(question)
+        return self.answer(question)
 
     def close(self) -> None:
         for run in self.runs:

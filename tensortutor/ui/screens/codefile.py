@@ -12,15 +12,15 @@ from tensortutor.learner.formatting import NotFormatted, formatted
 from tensortutor.learner.owneditor import NoEditor, open_file, own_editor
 from tensortutor.learner.watch import POLL_S
 from tensortutor.protocol.events import Finished
+from tensortutor.ui.screens.asking import AskingScreen
 from tensortutor.ui.screens.dialogs import Confirm
-from tensortutor.ui.screens.places import PlacesScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.results import Results
 
 SAVE_AFTER_S = 0.3
 
 
-class CodeScreen(PlacesScreen):
+class CodeScreen(AskingScreen):
     """A screen whose editor shows a file of the learner's."""
 
     def __init__(self) -> None:
@@ -52,6 +52,7 @@ class CodeScreen(PlacesScreen):
         self.editor.file_name = code.name
         self.editor.read_only = not code.editable
         self.editor.mark({})
+        self.forget_types()
         self.editor.show(self.session.index, code.text)
 
     @on(TextArea.Changed)

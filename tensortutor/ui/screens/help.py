@@ -19,6 +19,7 @@ from tensortutor.ui.widgets.questions import OrderField
 PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
     (CourseList, "In the list", keys.COURSE_LIST),
     (Editor, "In the editor", keys.EDITOR),
+    (Editor, "While finding", keys.FIND),
     (OrderField, "Putting lines into order", keys.ORDER),
 )
 WORDS = (
@@ -34,8 +35,9 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> Page:
     for kind, title, bindings in PARTS:
         if screen.query(kind):
             sections.append((title, _listed(bindings, keymap)))
-        if kind is Editor and screen.query(Editor):
+        if bindings is keys.EDITOR and screen.query(Editor):
             sections[-1][1].extend(keys.STANDARD_EDITOR)
+            sections.append(("While names are offered", [*keys.OFFERED]))
     sections.append(("Everywhere", _listed(keys.APP, keymap)))
     app = screen.app
     lines = [Content.styled(WORDS, "$foreground 60%")]

@@ -1,5 +1,6 @@
 """The screen of one lesson: text, editor and results."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -69,6 +70,7 @@ class LessonScreen(LookingScreen):
         self.watch(self.app, "device_word", self._show_device)
         self._checks().prepare(self.lesson)
         self.editor.closes_brackets = self.tutor.settings.close_brackets
+        self.editor.completer.is_eager = self.tutor.settings.complete
         self.session.arrive()
         await self._show_step()
         self.follow_file()
@@ -201,7 +203,9 @@ class LessonScreen(LookingScreen):
         self.editor.mark({})
         self._about_error = ""
         runs = ExplainedRuns(self.tutor.runner, self.tutor.explainer)
-        self.results.start(runs, job, Occasion(self.lesson, checking, self._about))
+        self.results.start(
+            runs, replace(job, types=True), Occasion(self.lesson, checking, self._about)
+        )
         self.results.show(ChecksPane if checking else OutputPane)
         if not self.is_wide:
             self.turn_to("results")

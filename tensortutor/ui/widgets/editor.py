@@ -14,9 +14,11 @@ from textual.geometry import Offset, Region
 from textual.message import Message
 from textual.widgets import TextArea
 
+from tensortutor.protocol.assist import Documentation, Question
 from tensortutor.ui import indent, keys, pairs, rewrite
 from tensortutor.ui.widgets.checked import CheckedCode
 from tensortutor.ui.widgets.code import CodeDocument
+from tensortutor.ui.widgets.completer import Completer
 
 if TYPE_CHECKING:
     from tensortutor.ui.widgets.find import FindBar
@@ -44,7 +46,30 @@ class Editor(CheckedCode):
     class Left(Message):
         """The learner wants out of the editor."""
 
+    class Asked(Message):
+        """Somebody is to answer a question about a name, by `completer.answered`."""
+
+        def __init__(self, question: Question) -> None:
+            super().__init__()
+            self.question = question
+
+    class Described(Message):
+        """All about a name is to be shown."""
+
+        def __init__(self, documentation: Documentation) -> None:
+            super().__init__()
+            self.documentation = documentation
+
+    class Nothing(Message):
+        """A key has asked, and nothing is known. what: "names" or "words"."""
+
+        def __init__(self, what: str, *, learning: bool) -> None:
+            super().__init__()
+            self.what = what
+            self.learning = learning
+
     def __init__(self, *, id: str | None = None) -> None:
+        self.completer = Completer(self)
         self._drafts: dict[Hashable, Draft] = {}
         self._shown: Hashable = None
         self._bar: FindBar | None = None
@@ -68,6 +93,7 @@ class Editor(CheckedCode):
 
     def show(self, key: Hashable, text: str) -> None:
         """Show a program. key: under which it comes back later with its undo history."""
+        self.completer.close()
         if self._bar is not None and self._bar.is_attached:
             self._bar.close()
         self._drafts[self._shown] = Draft(
@@ -106,6 +132,10 @@ class Editor(CheckedCode):
     # Keys
 
     async def _on_key(self, event: Key) -> None:
+        if self.completer.handle(event.key):
+            event.stop()
+            event.prevent_default()
+            return
         # A binding runs before or after this widget gets the keys around it: fast typing would
         # come out in another order. What belongs between two letters is done here, in its turn.
         act = {
@@ -122,6 +152,8 @@ class Editor(CheckedCode):
         event.stop()
         event.prevent_default()
         act()
+        if event.character is not None and event.is_printable:
+            self.completer.typed(event.character)
 
     def type_character(self, character: str) -> None:
         """Type a character; what it opens is closed, what it closes is stepped over."""
@@ -220,8 +252,32 @@ class Editor(CheckedCode):
             self._bar.look_again()
 
     def action_leave(self) -> None:
-        """Give the focus away."""
-        self.post_message(self.Left())
+        """Give the focus away; what lies over the code goes first."""
+        if not self.completer.handle("escape"):
+            self.post_message(self.Left())
+
+    # Names
+
+    def action_complete(self) -> None:
+        """Offer the names that may stand here; of the chosen one say everything."""
+        if self.completer.is_open:
+            self.completer.explain()
+        elif not self.read_only:
+            self.completer.ask(wanted=True)
+
+    def action_explain(self) -> None:
+        """Say what is known of the name at the cursor."""
+        self.completer.explain()
+
+    @on(TextArea.SelectionChanged)
+    def _moved(self) -> None:
+        self.completer.moved()
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Names are offered to those who type."""
+        super().watch_has_focus(has_focus)
+        if not has_focus:
+            self.completer.close()
 
     def _rewrite(self, change: "indent.Change") -> None:
         """Change whole lines, as one edit, and keep the selection on the same text."""
