@@ -133,9 +133,9 @@ async def test_an_error_that_comes_with_the_first_plot_is_shown_first(setting, u
         await pilot.press("f5")
         await until(pilot, lambda: "ValueError" in ended(screen))
         assert front(screen) == "Output"
-        await pilot.press("f3", "f3", "right_square_bracket", "right_square_bracket")
-        assert front(screen) == "Plot"
-        assert "•" not in tabs(screen)
+        assert "Plot •" in tabs(screen)
+        screen.results.show(DrawingsPane)
+        assert "Plot •" not in tabs(screen)
 
 
 async def test_who_has_turned_the_tabs_keeps_them(setting, until):
@@ -180,7 +180,8 @@ async def test_the_next_run_and_the_next_step_start_without_drawings(setting, un
         await until(pilot, lambda: output(screen) == ["quiet"])
         assert front(screen) == "Output"
         assert not sheets(screen)
-        await pilot.press("left_square_bracket")
+        screen.results.show(DrawingsPane)
+        await pilot.pause()
         words = " ".join(drawn(screen).split())
         assert NOTHING.split(".")[0] in words
 
