@@ -27,15 +27,15 @@ text = repr(x @ x), str(twice(x).sum()), f"{x.mean().item():.3f}", str(x.shape),
 CHECKS_TEXT = """
 import torch
 from tensortutor.checking import *
-@check("doubles")
-def doubles(answer, rng, device):
+@check("rehearsed")
+def rehearsed(answer, rng, device):
     x = torch.randn(rng.randint(1, 3), 3, device=device)
     got = answer.twice(x)
     expect_shape(got, x.shape)
     expect_close(got, x + x)
     expect_equal(got.dtype, x.dtype)
-@check("halves", forbid=("torch.no_such_function",))
-def halves(answer, rng, device):
+@check("fails", forbid=("torch.no_such_function",))
+def fails(answer, rng, device):
     expect_close(answer.twice(torch.ones(2)), torch.ones(2), hint="What fails is done once too.")
 """
 
@@ -55,7 +55,7 @@ def rehearse() -> None:
     from_wire(Job, to_wire(Job("", judge=Judge("", ""))))
     namespace: dict[str, Any] = {}
     exec(compile(PROGRAM, "<rehearsal>", "exec"), namespace)
-    judge = Judge(CHECKS_TEXT, "<rehearsal>", checks=("doubles", "halves"))
+    judge = Judge(CHECKS_TEXT, "<rehearsal>", checks=("rehearsed", "fails"))
     judging = Judging(judge, Signer("00"), Silence(), torch.device("cpu"), Snapshot())
     judging.put_to(namespace, PROGRAM, "<rehearsal>", "")
     del sys.modules[CHECKS]
