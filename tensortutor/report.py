@@ -30,6 +30,7 @@ BUT_COLOURS = re.compile(f"(?!{COLOUR}){CONTROL}")
 PARTS = ("called", "got", "expected", "where", "cause", "hint")
 SENTENCES = ("cause", "hint")
 WIDEST = 88
+BAR, ASCII_BAR, BAR_CELLS = ("━", "─"), ("#", "."), 20
 
 
 def neutral(text: str) -> str:
@@ -89,11 +90,15 @@ class Printer:
         shown = text if is_unicode(self._err) else text.translate(ASCII)
         print(shown, file=self._err, flush=True)
 
-    def transient(self, text: str) -> None:
+    def progress(self, done: int, total: int, text: str) -> None:
         """Where a long work stands: one line on stderr that whatever comes next replaces."""
         if self._err.isatty():
             self._clear()
-            print(neutral(text)[: self.width - 1], end="", file=self._err, flush=True)
+            full, empty = BAR if _is_unicode(self._err) else ASCII_BAR
+            cells = BAR_CELLS * done // max(total, 1)
+            bar = full * cells + empty * (BAR_CELLS - cells)
+            line = f"{bar} {done}/{total} {neutral(text)}"
+            print(line[: self.width - 1], end="", file=self._err, flush=True)
             self._passing = True
 
     def _clear(self) -> None:

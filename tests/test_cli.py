@@ -715,6 +715,16 @@ def test_verify_proves_a_lesson() -> None:
     assert done.stderr == ""
 
 
+def test_verify_shows_how_far_it_is_on_a_terminal() -> None:
+    code, screen = on_terminal(["--course", str(TINY), "verify", REPAIR, "--seeds", "1"])
+    assert code == 0
+    shown = re.findall(r"([━─]{20}) (\d+)/(\d+) repairs/lost_dim: ", screen)
+    assert [int(done) for _, done, _ in shown] == list(range(1, len(shown) + 1))
+    assert {int(total) for _, _, total in shown} == {len(shown)}
+    assert shown[-1][0] == "━" * 20
+    assert "✓ passed" in screen
+
+
 def test_verify_proves_a_chapter() -> None:
     done = tensortutor("verify", "2", "repairs", "--seeds", "1")
     assert done.returncode == 0

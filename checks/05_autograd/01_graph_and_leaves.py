@@ -4,9 +4,23 @@ import sys
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_equal, expect_true, fail, mutant
+from tensortutor.checking import (
+    accepted,
+    advising,
+    check,
+    expect_equal,
+    expect_true,
+    fail,
+    mutant,
+)
 
 WALK = "A node names its parents in `next_functions`, and those have parents again."
+EXTRA = "A leaf of the graph requires grad, and no operation has made it."
+DEEP = (
+    "A function may call itself about a thousand times. A list of nodes that wait has no such "
+    "limit."
+)
+IDENTITY = "`in` and == compare the numbers. Which object it is, `is` says."
 
 
 def leaf(rng, device):
@@ -14,12 +28,13 @@ def leaf(rng, device):
     return torch.randn(rng.randrange(1, 4), device=device, requires_grad=True)
 
 
-def expect_leaves(answer, t, wanted, hint):
-    """leaves(t) is these tensors, the very objects, each once."""
-    try:
+def expect_leaves(answer, t, wanted, hint=WALK, extra_hint=EXTRA):
+    """leaves(t) is these tensors, the very objects, each once.
+
+    hint: where some are missing; extra_hint: where there are others.
+    """
+    with advising(RecursionError, hint=DEEP):
         got = answer.leaves(t)
-    except RecursionError:
-        fail("leaves ran out of Python's call stack", hint=hint)
     expect_true(isinstance(got, list), f"leaves returned {type(got).__name__}, no list")
     for item in got:
         expect_true(isinstance(item, torch.Tensor), f"{type(item).__name__} is in the list")
@@ -27,7 +42,7 @@ def expect_leaves(answer, t, wanted, hint):
     expect_true(
         not extra,
         f"{len(extra)} of the {len(got)} tensors are no leaves of this graph",
-        hint=hint,
+        hint=extra_hint,
     )
     found = [w for w in wanted if any(g is w for g in got)]
     expect_true(
@@ -87,8 +102,8 @@ def constants(answer, rng, device):
     a = leaf(rng, device)
     c = torch.randn(a.shape, device=device)
     hint = "Where an operand requires no grad, `next_functions` has None instead of a node."
-    expect_leaves(answer, (a * c + 1).sum() + c.sum(), [a], hint)
-    expect_leaves(answer, (a.detach() * 2 + c * a).sum(), [a], hint)
+    expect_leaves(answer, (a * c + 1).sum() + c.sum(), [a], extra_hint=hint)
+    expect_leaves(answer, (a.detach() * 2 + c * a).sum(), [a], extra_hint=hint)
 
 
 @check("a leaf is its own leaf, and without a graph there is none")
@@ -96,10 +111,10 @@ def itself(answer, rng, device):
     a = leaf(rng, device)
     c = torch.randn(2, device=device)
     hint = "`grad_fn` is None for every leaf. Whether it gets a gradient is another question."
-    expect_leaves(answer, a, [a], hint)
-    expect_leaves(answer, c, [], hint)
-    expect_leaves(answer, c * 2, [], hint)
-    expect_leaves(answer, (a * 2).detach(), [], hint)
+    expect_leaves(answer, a, [a], hint, hint)
+    expect_leaves(answer, c, [], hint, hint)
+    expect_leaves(answer, c * 2, [], hint, hint)
+    expect_leaves(answer, (a * 2).detach(), [], hint, hint)
 
 
 @check("a graph of thousands of nodes is walked")
@@ -108,13 +123,7 @@ def deep(answer, rng, device):
     x = a
     for _ in range(3000 + rng.randrange(100)):
         x = x + b
-    expect_leaves(
-        answer,
-        x,
-        [a, b],
-        "A function may call itself about a thousand times. A list of nodes that wait has no "
-        "such limit.",
-    )
+    expect_leaves(answer, x, [a, b])
 
 
 @check("each node is visited once, however many ways lead to it")
@@ -174,17 +183,12 @@ def equal_values(answer, rng, device):
         answer.unreached((one * 3).sum(), [("one", one), ("two", two)]),
         ["two"],
         name="the names of two biases that are both 0",
-        hint="`in` and == compare the numbers. Which object it is, `is` says.",
+        hint=IDENTITY,
     )
     square, line = (torch.zeros(*s, device=device, requires_grad=True) for s in ((2, 2), (2,)))
-    try:
+    with advising(RuntimeError, hint=IDENTITY):
         got = answer.unreached(square.sum(), [("line", line), ("square", square)])
-    except RuntimeError as error:
-        fail(
-            f"comparing tensors of shape (2, 2) and (2,) raised: {error}",
-            hint="`in` and == compare the numbers. Which object it is, `is` says.",
-        )
-    expect_equal(got, ["line"], name="the names")
+    expect_equal(got, ["line"], name="the names", hint=IDENTITY)
 
 
 @check("the graph is only read")

@@ -6,8 +6,9 @@ import sys
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_true, fail, mutant
+from tensortutor.checking import accepted, advising, check, expect_true, fail, mutant
 
+COMPUTES = "The operations compute as usual. They only write down how."
 ADDS = "Each use of a node is a path, and paths add: += where a share arrives."
 ORDER = (
     "A node multiplies what it has and sends it on. It may do so only when all nodes that were "
@@ -40,7 +41,7 @@ def compare(answer, f, text, numbers, hint):
     leaves = [answer.Value(x) for x in numbers]
     result = f(*leaves)
     value, grads = torch_grads(f, numbers)
-    expect_number(result.data, value, f"the value of {text}", hint)
+    expect_number(result.data, value, f"the value of {text}", COMPUTES)
     result.backward()
     for letter, leaf, x, grad in zip("abcde", leaves, numbers, grads):
         at = ", ".join(f"{n:.3g}" for n in numbers)
@@ -57,7 +58,7 @@ def points(rng, n):
 def values(answer, rng, device):
     x, y = points(rng, 2)
     a, b = answer.Value(x), answer.Value(y)
-    hint = "The operations compute as usual. They only write down how."
+    hint = COMPUTES
     for result, right, text in (
         (a + b, x + y, "a + b"),
         (a * b, x * y, "a * b"),
@@ -147,10 +148,8 @@ def plain_numbers(answer, rng, device):
         "sum([a, a * a, 1])": lambda a: sum([a, a * a, 1]),
     }
     for text, f in cases.items():
-        try:
-            compare(answer, f, text, points(rng, 1), hint)
-        except (TypeError, AttributeError) as error:
-            fail(f"{text} raises {type(error).__name__}: {error}", hint=hint)
+        with advising(TypeError, hint=hint), advising(AttributeError, hint=hint):
+            compare(answer, f, text, points(rng, 1), ADDS)
 
 
 @check("any expression agrees with PyTorch", forbid=("torch.Tensor.backward",))
@@ -175,14 +174,10 @@ def deep(answer, rng, device):
     y = a * b
     for _ in range(5000):
         y = y + a
-    try:
+    hint = "One call inside the other, once per node: Python allows about 1000. Keep the nodes "
+    hint += "that are still to visit in a list."
+    with advising(RecursionError, hint=hint):
         y.backward()
-    except RecursionError:
-        fail(
-            "backward() ends in a RecursionError",
-            hint="One call inside the other, once per node: Python allows about 1000. Keep the "
-            "nodes that are still to visit in a list.",
-        )
     expect_number(a.grad, 5000.5, "d/da of a * b + a + a + ..., with b = 0.5,", ORDER)
 
 

@@ -177,7 +177,7 @@ def snapshot_values(answer, rng, device):
         taken(answer, params),
         right,
         name="snapshot",
-        hint="Every bit, in the dtype that came in.",
+        dtype_hint="Every bit, in the dtype that came in.",
     )
     expect_equal(taken(answer, []), [], name="the snapshot of no parameters")
 

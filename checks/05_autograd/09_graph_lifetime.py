@@ -4,13 +4,13 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
     expect_shape,
     expect_true,
     expect_unchanged,
-    fail,
     mutant,
 )
 
@@ -68,16 +68,12 @@ def wanted(cell, xs, h, k):
 
 def take(answer, cell, xs, h, k):
     """The learner's (state, total)."""
-    try:
+    hint = (
+        "Backward walked into a graph that was spent: that of the chunk before, or of the call "
+        "before. The state brings it along, unless it is cut."
+    )
+    with advising(RuntimeError, saying="a second time", hint=hint):
         got = answer.tbptt(cell, xs, h, k)
-    except RuntimeError as error:
-        if "a second time" not in str(error):
-            raise
-        fail(
-            f"with T = {len(xs)} and k = {k}: {str(error).partition(' (or')[0]}",
-            hint="Backward walked into a graph that was spent: that of the chunk before, or of "
-            "the call before. The state brings it along, unless it is cut.",
-        )
     pair = isinstance(got, tuple) and len(got) == 2
     expect_true(pair, "two results are wanted: the last state and the total")
     return got
@@ -128,7 +124,9 @@ def added(answer, rng, device):
         p.grad = torch.full_like(p, 7)
         sums[name] += 7
     take(answer, cell, xs, h, 2)
-    expect_gradients(cell, sums, "Every .grad held 7 before the call. Clearing is the caller's.")
+    hint = "Every .grad held 7 before the call, and holds 7 and the gradients of all chunks after "
+    hint += "it. Clearing is the caller's."
+    expect_gradients(cell, sums, hint)
 
 
 @check("the last state goes on, without history")

@@ -1,18 +1,20 @@
 """Judges lessons/06_autograd_advanced/04_func_transforms.md."""
 
+from contextlib import ExitStack
+
 import torch
 from torch.func import grad, jacrev, vmap
 from torch.nn import functional
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
     expect_shape,
     expect_true,
     expect_unchanged,
-    fail,
     mutant,
 )
 
@@ -47,21 +49,34 @@ def separate(f, w, X, Y):
     return torch.stack(rows)
 
 
-def ask(call, name, hint):
-    """What `call` returns, or a sentence about the error that torch raised."""
-    try:
-        return call()
-    except (RuntimeError, ValueError) as error:
-        words = " ".join(str(error).split()[:14])
-        return fail(f"{name} stops with: {words} ...", hint=hint)
+NUMBERS = (
+    "Inside vmap a tensor stands for all samples at once, so there is no single number to take out "
+    "or to branch on. `clamp` and `torch.where` work on all of them."
+)
+ROWS = "The result is (N, *w.shape), one gradient for each sample. N may be 1, w a single number."
 
 
-def compare(answer, f, w, X, Y, hint):
-    got = ask(lambda: answer.per_sample_grads(f, w, X, Y), "per_sample_grads", hint)
-    expect_close(got, separate(f, w, X, Y), name="the gradients", hint=hint, atol=1e-4)
+def explained():
+    """The errors of vmap that have to do with this task."""
+    stack = ExitStack()
+    for kind, words, hint in (
+        (ValueError, "mapped dimension", SHARED),
+        (ValueError, "in_dims", SHARED),
+        (RuntimeError, ".item()", NUMBERS),
+        (RuntimeError, "data-dependent", NUMBERS),
+    ):
+        stack.enter_context(advising(kind, saying=words, hint=hint))
+    return stack
 
 
-def clipped(answer, X, limit, hint, f=linear, w=None):
+def compare(answer, f, w, X, Y, hint=""):
+    with explained():
+        got = answer.per_sample_grads(f, w, X, Y)
+    right = separate(f, w, X, Y)
+    expect_close(got, right, name="the gradients", hint=hint, shape_hint=ROWS, atol=1e-4)
+
+
+def clipped(answer, X, limit, hint, f=linear, w=None, **hints):
     """clipped_mean for samples whose gradients are X itself, against a loop."""
     w = torch.zeros_like(X[0]) if w is None else w
     Y = torch.ones(len(X), dtype=X.dtype, device=X.device)
@@ -69,8 +84,11 @@ def clipped(answer, X, limit, hint, f=linear, w=None):
     for x in X:
         length = x.square().sum().sqrt().item()
         rows.append(x * (limit / length) if length > limit else x)
-    got = ask(lambda: answer.clipped_mean(f, w, X, Y, limit), "clipped_mean", hint)
-    expect_close(got, torch.stack(rows).mean(0), name="the mean", hint=hint)
+    with explained():
+        got = answer.clipped_mean(f, w, X, Y, limit)
+    shape = "A mean over the N gradients has the shape of one of them."
+    right = torch.stack(rows).mean(0)
+    expect_close(got, right, name="the mean", hint=hint, shape_hint=shape, **hints)
     return got
 
 
@@ -95,15 +113,14 @@ def shared(answer, rng, device):
 
 @check("any shape of weights and samples will do, and a batch of one")
 def shapes(answer, rng, device):
-    hint = "The result is (N, *w.shape). N may be 1, w may be a single number."
     for shape in ((), (1,), (3,), (2, rng.randint(2, 4), 3)):
         for n in (1, rng.randint(2, 5)):
             w, X = normal(device, *shape), normal(device, n, *shape)
-            compare(answer, lambda w, x, y: ((w * x).sum() - y) ** 2, w, X, normal(device, n), hint)
+            compare(answer, lambda w, x, y: ((w * x).sum() - y) ** 2, w, X, normal(device, n))
     w, X = normal(device, 3, 2).T, normal(device, 3, 4).T
-    compare(answer, squares, w, X, normal(device, 4, 2), hint)
+    compare(answer, squares, w, X, normal(device, 4, 2))
     w, X = normal(device, 2, 3, dtype=torch.float64), normal(device, 4, 3, dtype=torch.float64)
-    compare(answer, squares, w, X, normal(device, 4, 2, dtype=torch.float64), hint)
+    compare(answer, squares, w, X, normal(device, 4, 2, dtype=torch.float64))
 
 
 @check("f is called once, for one sample")
@@ -120,7 +137,8 @@ def once(answer, rng, device):
         calls.clear()
         hint = "A loop runs f for every sample. vmap runs it once, and f sees a single sample."
         function = getattr(answer, name)
-        ask(lambda function=function, rest=rest: function(f, w, X, Y, *rest), name, hint)
+        with explained():
+            function(f, w, X, Y, *rest)
         expect_true(len(calls) == 1, f"{name} called f {len(calls)} times for {n}", hint=hint)
         one = ((k, d), (d,), (k,))
         expect_true(calls[0] == one, f"{name} called f with {calls[0]}, not with {one}", hint=hint)
@@ -133,18 +151,19 @@ def untouched(answer, rng, device):
     hint = "backward() adds to .grad. grad(f) returns the gradient and writes nowhere."
     w = normal(device, k, d).requires_grad_()
     with expect_unchanged(w, X, Y):
-        compare(answer, squares, w, X, Y, hint)
-        ask(lambda: answer.clipped_mean(squares, w, X, Y, 1.0), "clipped_mean", hint)
+        compare(answer, squares, w, X, Y)
+        with explained():
+            answer.clipped_mean(squares, w, X, Y, 1.0)
     expect_true(w.grad is None, "w has a .grad now", hint=hint)
     expect_true(w.requires_grad, "w requires grad no longer", hint=hint)
     w.grad = torch.full_like(w, 7.0)
-    compare(answer, squares, w, X, Y, hint)
+    compare(answer, squares, w, X, Y)
     expect_true(w.grad is not None, "w.grad was full of 7, and is None now", hint=hint)
     expect_equal(
         w.grad, torch.full((k, d), 7.0, device=device), name="w.grad, full of 7,", hint=hint
     )
     w = normal(device, k, d)
-    compare(answer, squares, w, X, Y, hint)
+    compare(answer, squares, w, X, Y)
     expect_true(not w.requires_grad, "w requires grad now, it did not before", hint=hint)
 
 
@@ -158,8 +177,9 @@ def plain(answer, rng, device):
     for f in (squares, lambda w, x, y: squares(w.detach(), x, y) + scale * (w * w).sum()):
         for name, rest in (("per_sample_grads", ()), ("clipped_mean", (1.0,))):
             function = getattr(answer, name)
-            got = ask(lambda c=function, f=f, r=rest: c(f, w, X, Y, *r), name, hint)
-            expect_shape(got, (k, d) if rest else (n, k, d), name=f"what {name} returns", hint=hint)
+            with explained():
+                got = function(f, w, X, Y, *rest)
+            expect_shape(got, (k, d) if rest else (n, k, d), name=f"what {name} returns")
             expect_true(not got.requires_grad, f"what {name} returns requires grad", hint=hint)
 
 
@@ -209,7 +229,7 @@ def zero(answer, rng, device):
     X[rng.randrange(n)] = 0
     hint = "A sample that is already right has the length 0, and 0 / 0 is NaN. limit / 0 is inf, "
     hint += "which a clamp turns into 1."
-    clipped(answer, X, 1.0, hint)
+    clipped(answer, X, 1.0, EACH, nan_hint=hint)
 
 
 def mean_of(g, limit):

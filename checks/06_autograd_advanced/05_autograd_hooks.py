@@ -4,6 +4,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
@@ -14,6 +15,14 @@ from tensortutor.checking import (
 
 NAMES = "A function made in a loop looks `name` up when it runs, and by then the loop is over. "
 NAMES += "Bind this round's name, as a default argument."
+NOTHING = (
+    "No hook has written anything. `.grad` is no help: before backward it is empty, and in the "
+)
+NOTHING += "middle of a graph it stays so. `register_hook` is called with the gradient."
+ONLY_LOOKS = (
+    "What a hook returns takes the gradient's place. One that only looks returns None, and "
+)
+ONLY_LOOKS += "writes into nothing."
 
 
 class Chain:
@@ -45,10 +54,18 @@ def watch(answer, tensors):
     return got
 
 
-def expect_grads(grads, chain, *names, hint=""):
+def go_back(loss, **settings):
+    """backward(), which may meet what a hook has returned."""
+    with advising(RuntimeError, saying="has changed the", hint=ONLY_LOOKS):
+        loss.backward(**settings)
+
+
+def expect_grads(grads, chain, *names, hint="", missing_hint=""):
+    """hint: for other entries or values; missing_hint: for entries that are not there."""
     wanted = {f"layer.{name}": chain.grads[name] for name in names}
     missing = sorted(wanted.keys() - grads.keys())
-    expect_true(not missing, f"there is no entry for {missing}", hint=hint)
+    message = f"there is no entry for {missing}"
+    expect_true(not missing, message, hint=missing_hint if grads else NOTHING)
     extra = sorted(grads.keys() - wanted.keys(), key=str)
     expect_true(not extra, f"there are entries for {extra}", hint=hint)
     for name, grad in wanted.items():
@@ -61,11 +78,12 @@ def own_names(answer, rng, device):
         for dtype in (torch.float32, torch.float64):
             chain = Chain(rng, device, dtype)
             grads, _ = watch(answer, chain.pick(*names))
-            chain.loss.backward()
-            expect_grads(grads, chain, *names, hint=NAMES)
+            go_back(chain.loss)
+            arrived = "Each entry is what arrived at the tensor of that name."
+            expect_grads(grads, chain, *names, hint=arrived, missing_hint=NAMES)
     point = torch.tensor(3.0, device=device, requires_grad=True)
     grads, _ = watch(answer, {"point": point})
-    (point * point).backward()
+    go_back(point * point)
     expect_close(grads.get("point"), torch.tensor(6.0, device=device), name="grads['point']")
 
 
@@ -75,10 +93,9 @@ def when_reached(answer, rng, device):
     aside = chain.x * 2
     grads, _ = watch(answer, {**chain.pick("a"), "aside": aside})
     expect_equal(grads, {}, name="grads before any backward", hint="Leave the work to the hooks.")
-    chain.loss.backward()
-    expect_grads(
-        grads, chain, "a", hint="A tensor that the loss does not depend on gets no gradient at all."
-    )
+    go_back(chain.loss)
+    hint = "A tensor that the loss does not depend on gets no gradient at all."
+    expect_grads(grads, chain, "a", hint=hint)
     expect_equal(watch(answer, {})[0], {}, name="grads for no tensors")
 
 
@@ -87,14 +104,8 @@ def unnoticed(answer, rng, device):
     for names in (("a", "b"), ("x",), ("x", "a", "b")):
         chain = Chain(rng, device)
         watch(answer, chain.pick(*names))
-        chain.loss.backward()
-        expect_close(
-            chain.x.grad,
-            chain.grads["x"],
-            name="x.grad",
-            hint="What a hook returns takes the gradient's place. One that only looks returns "
-            "None, and writes into nothing.",
-        )
+        go_back(chain.loss)
+        expect_close(chain.x.grad, chain.grads["x"], name="x.grad", hint=ONLY_LOOKS)
         expect_true(
             chain.a.grad_fn is not None and not chain.a.retains_grad,
             "a tensor in the middle has been told to keep its gradient",
@@ -106,8 +117,8 @@ def unnoticed(answer, rng, device):
 def last(answer, rng, device):
     chain = Chain(rng, device)
     grads, _ = watch(answer, chain.pick("x", "a"))
-    (chain.loss * 3).backward(retain_graph=True)
-    chain.loss.backward()
+    go_back(chain.loss * 3, retain_graph=True)
+    go_back(chain.loss)
     expect_grads(grads, chain, "x", "a", hint="A new gradient takes the old one's place.")
 
 
@@ -118,13 +129,13 @@ def own_memory(answer, rng, device):
     grads, _ = watch(answer, {"a": a, "b": b})
     later = a.register_hook(lambda g: g.mul_(-1).clone().mul_(-1))
     upstream = torch.rand(3, device=device) + 1
-    ((a + b) * upstream).sum().backward()
+    go_back(((a + b) * upstream).sum())
     later.remove()
     hint = "An addition hands one tensor to both sides, and others may write into it later. Copy."
     expect_close(grads.get("a"), upstream, name="grads['a'], after a later hook wrote", hint=hint)
     sides = {"one": left * 2, "two": left * 3}
     grads, _ = watch(answer, sides)
-    ((sides["one"] + sides["two"]) * upstream).sum().backward()
+    go_back(((sides["one"] + sides["two"]) * upstream).sum())
     expect_close(grads.get("one"), upstream, name="grads['one']")
     grads["one"].zero_()
     name = "grads['two'], after grads['one'].zero_()"
@@ -137,7 +148,7 @@ def no_history(answer, rng, device):
     a = x * 2
     loss = (a**3).sum()
     grads, _ = watch(answer, {"a": a})
-    loss.backward(create_graph=True)
+    go_back(loss, create_graph=True)
     try:
         grad = grads.get("a")
         expect_close(grad, 3 * a.detach() ** 2, name="grads['a']")
@@ -154,11 +165,14 @@ def no_history(answer, rng, device):
 def removed(answer, rng, device):
     chain = Chain(rng, device)
     grads, remove = watch(answer, chain.pick("x", "a", "b"))
-    chain.loss.backward(retain_graph=True)
+    go_back(chain.loss, retain_graph=True)
+    there = bool(grads)
     remove()
-    expect_grads(grads, chain, "x", "a", "b", hint="remove() leaves the entries as they are.")
+    kept = "remove() leaves the entries as they are."
+    expect_true(grads or not there, "after remove() the entries are gone", hint=kept)
+    expect_grads(grads, chain, "x", "a", "b", hint=kept, missing_hint=NAMES)
     grads.clear()
-    chain.loss.backward()
+    go_back(chain.loss)
     names = sorted(map(str, grads))
     expect_true(
         not grads,
@@ -176,7 +190,7 @@ def others(answer, rng, device):
     chain.a.register_hook(lambda g: runs.append("after"))
     second, _ = watch(answer, chain.pick("a"))
     remove()
-    chain.loss.backward()
+    go_back(chain.loss)
     hint = "Take off what you put on, and nothing else."
     expect_equal(runs, ["before", "after"], name="the list of other hooks that ran", hint=hint)
     if not second:

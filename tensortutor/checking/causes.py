@@ -40,6 +40,8 @@ def cause_of_values(got: Tensor, wanted: Tensor) -> str:
         return PRECISION
     if a.numel() < 2:
         return ""
+    if bool((a == 0).all()):
+        return "Every value is zero."
     if close(a, -b):
         return "The sign is turned round everywhere."
     order = transposition(a, b)
@@ -48,8 +50,6 @@ def cause_of_values(got: Tensor, wanted: Tensor) -> str:
     factor = constant_factor(a, b)
     if factor is not None:
         return f"Every value is {factor:.4g} times what it should be."
-    if bool((a == 0).all()):
-        return "Every value is zero."
     offset = (a - b).flatten()
     if close(offset, offset[0].expand_as(offset)):
         return f"Every value is off by {offset[0].item():.4g}."
@@ -104,8 +104,12 @@ def constant_factor(a: Tensor, b: Tensor) -> float | None:
 
 
 def close(a: Tensor, b: Tensor) -> bool:
-    """All elements agree within the tolerance that explanations use."""
-    return a.shape == b.shape and bool(isclose(a, b, rtol=1e-3, atol=1e-6, equal_nan=True).all())
+    """All elements agree within the tolerance that explanations use: relative to the largest."""
+    if a.shape != b.shape:
+        return False
+    finite = b[b.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return bool(isclose(a, b, rtol=1e-3, atol=1e-6 * largest, equal_nan=True).all())
 
 
 def without_ones(shape: tuple[int, ...]) -> list[int]:

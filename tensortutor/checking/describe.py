@@ -19,6 +19,7 @@ SHORT = {
     torch.uint8: "u8",
     torch.bool: "bool",
 }
+BY_NAME = {str(dtype).removeprefix("torch."): word for dtype, word in SHORT.items()}
 LONGEST = 60
 
 
@@ -68,9 +69,7 @@ def describe_named(value: Any) -> str:
 
 def describe_array(array: Any) -> str:
     """`array f64[2, 3]`: a NumPy array, with its strides in elements if it is not contiguous."""
-    name = str(array.dtype)
-    known = getattr(torch, name, None)
-    dtype = SHORT[known] if known in SHORT else name  # noqa: SIM401 (known may be None)
+    dtype = BY_NAME.get(str(array.dtype), str(array.dtype))
     strides = tuple(step // array.itemsize for step in array.strides)
     where = "" if array.flags.c_contiguous else f" strides {strides}"
     return f"array {dtype}[{', '.join(map(str, array.shape))}]{where}"

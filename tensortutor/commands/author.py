@@ -213,7 +213,8 @@ class _Tally:
             return
         if isinstance(finding, (Broken, Skipped)):
             self._printer.line(str(finding))
-        self._printer.transient(f"{self._seen}/{self._expected} {finding.lesson}: {finding.what}")
+        said = f"{finding.lesson}: {finding.what}"
+        self._printer.progress(self._seen, self._expected, said)
 
     def tell(self, seconds: float) -> None:
         """The sum."""

@@ -122,7 +122,7 @@ class _Tally:
         elif isinstance(fate, Unsound):
             self._printer.line(str(fate))
         else:
-            self._printer.transient(f"{self._seen}/{self._expected} {fate.lesson}: {fate.edit}")
+            self._printer.progress(self._seen, self._expected, f"{fate.lesson}: {fate.edit}")
 
     def tell(self, seconds: float) -> None:
         """The sum."""

@@ -146,7 +146,7 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
     except MissingName as missing:
         return Verdict(check.name, False, seed, 0.0, message=str(missing))
     except Advised as advised:
-        said = {**blame(advised.error, path, answer), "cause": "", "hint": advised.hint}
+        said = {**blame(advised.error, path, answer), "got": "", "cause": "", "hint": advised.hint}
         return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
     except KeyboardInterrupt:
         raise

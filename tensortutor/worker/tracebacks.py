@@ -1,5 +1,7 @@
 """A learner's traceback: their own frames, their own file name, nothing of the machinery."""
 
+import os
+import re
 import traceback
 from types import TracebackType
 
@@ -13,6 +15,8 @@ NO_KEYBOARD = (
 LONGEST_MESSAGE = 20_000
 LONGEST_NAME = 200
 MOST_FRAMES = 50
+MACHINERY = os.path.dirname(os.path.dirname(__file__)) + os.sep
+FRAME = re.compile(r'^  File "([^"\n]*)", line \d+, in .*\n(?:    .*\n)*', re.MULTILINE)
 
 
 def raised(error: BaseException, path: str, name: str) -> Raised:
@@ -87,6 +91,15 @@ def text_of(error: BaseException | str) -> str:
         return str(error)
     except Exception as other:
         return f"<str() of it raised {type(other).__name__}>"
+
+
+def plain_frames(text: str, path: str, name: str) -> str:
+    """A text with a stack in it, as anomaly mode warns: the machinery's frames left out.
+
+    path: the program's file as Python knows it. name: as the learner knows it.
+    """
+    kept = FRAME.sub(lambda frame: "" if frame[1].startswith(MACHINERY) else frame[0], text)
+    return kept.replace(f'File "{path}"', f'File "{name}"')
 
 
 def shorten(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TextIO
 from tensortutor.protocol.events import Warned
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.scene import scene_of_warning
-from tensortutor.worker.tracebacks import LONGEST_MESSAGE, LONGEST_NAME, text_of
+from tensortutor.worker.tracebacks import LONGEST_MESSAGE, LONGEST_NAME, plain_frames, text_of
 
 MOST_WARNINGS = 20
 """Warnings of one run that are reported; all are printed."""
@@ -20,7 +20,7 @@ def show_plain_warnings(path: str, name: str) -> None:
         message: Warning | str, category: type[Warning], filename: str, lineno: int,
         line: str | None = None,
     ) -> str:  # fmt: skip
-        text = original(message, category, filename, lineno, line)
+        text = plain_frames(original(message, category, filename, lineno, line), path, name)
         return text.replace(path, name, 1) if filename == path else text
 
     warnings.formatwarning = formatwarning

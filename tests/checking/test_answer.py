@@ -1,12 +1,14 @@
 """The learner's program as a check sees it, and the words that its values are described in."""
 
 import inspect
+from collections import OrderedDict, namedtuple
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from tensortutor.checking import Answer
+from tensortutor.checking import Answer, recorded
 from tensortutor.checking.answer import MissingName
 from tensortutor.checking.describe import LONGEST, describe, describe_call
 
@@ -103,6 +105,9 @@ def test_a_name_that_is_missing_has_a_sentence():
         _ = answer(double=double).accumulate
 
 
+Pair = namedtuple("Pair", "image label")
+
+
 class Rude:
     def __repr__(self):
         raise KeyError("no")
@@ -131,6 +136,11 @@ class RudeFunction:
         (double, "double"),
         (nn.ReLU, "ReLU"),
         (torch.float32, "torch.float32"),
+        (np.zeros((2, 3), dtype=np.int64), "array i64[2, 3]"),
+        (np.zeros((2, 3))[::-1].T, "array f64[3, 2] strides (1, -3)"),
+        (np.array("a"), "array <U1[]"),
+        (Pair(torch.ones(2), {"n": 1}), "Pair(image=f32[2], label={'n': 1})"),
+        (OrderedDict(w=torch.ones(2)), "{'w': f32[2]}"),
         ("two\nlines", "'two\\nlines'"),
     ],
 )
@@ -152,3 +162,18 @@ def test_a_long_value_is_cut():
 def test_a_call_is_described_as_it_is_written():
     words = describe_call("split_heads", (torch.ones(2, 3, 20), 4), {"mask": None})
     assert words == "split_heads(f32[2, 3, 20], 4, mask=None)"
+
+
+def test_a_call_shows_how_a_tensor_lies_in_memory_where_its_shape_does_not():
+    x = torch.ones(4, 6)
+    assert describe_call("f", (x.T,), {}) == "f(f32[6, 4] strides (1, 6))"
+    assert describe_call("f", (x[1:],), {}) == "f(f32[3, 6] offset 6)"
+    assert describe_call("f", (), {"x": x[1:, ::2]}) == "f(x=f32[3, 3] strides (6, 2) offset 6)"
+    assert describe_call("f", (x.to_sparse(), nn.Parameter(x.T)), {}) == "f(f32[4, 6], f32[6, 4])"
+
+
+def test_what_is_no_function_can_be_recorded_by_a_name():
+    program = answer(double=nn.Identity())
+    call = recorded(program, "double.forward", program.double)
+    assert torch.equal(call(torch.ones(2)), torch.ones(2))
+    assert (program.last_call, program.last_result) == ("double.forward(f32[2])", "f32[2]")

@@ -76,6 +76,9 @@ def test_values(got, cause):
         ([4.0], [2.0], ""),
         ([0.0, 2.0, 4.0], [0.0, 1.0, 2.0], "Every value is 2 times"),
         ([1.0, 2.0, 4.0], [0.0, 1.0, 2.0], ""),
+        ([0.0, 0.0], [1e-7, 2e-7], "Every value is zero."),
+        ([2e-9, 6e-9], [1e-9, 3e-9], "Every value is 2 times"),
+        ([1e-9, 1e-9], [3e-9, 1e-9], ""),
         ([1j, 2.0], [-1j, -2.0], "The sign is turned round everywhere."),
     ],
 )

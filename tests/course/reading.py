@@ -123,6 +123,15 @@ def solution_of(lesson: Lesson) -> tuple[int, str]:
     return next(found, (0, ""))
 
 
+def asked_for(lesson: Lesson) -> set[str]:
+    """The functions and classes of the starter that the checks put to the test."""
+    pane = lesson.task.pane
+    assert pane is not None
+    body = ast.parse(pane.source).body
+    own = {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return own & set(re.findall(r"\banswer\.(\w+)", lesson.judge.source))
+
+
 def names_in(parts: list[str]) -> set[str]:
     return {name for part in parts for name in NAME.findall(part)}
 

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from tensortutor.course.catalog import find_course, read_course
+from tensortutor.learner.answers import is_right, read
 from tests.course.reading import (
     LOUD,
+    asked_for,
+    code_in,
     given_away,
     introduced,
     loud,
+    names_in,
     paragraphs,
     plain,
     sentences,
@@ -30,6 +34,7 @@ else:
     import tomli as tomllib
 
 MOST_WORDS = 30
+LEAST_MUTANTS, LEAST_ACCEPTED = 3, 2
 GRAPH = Path(__file__).parent / "data" / "graph.toml"
 COURSE, PROBLEMS = read_course(find_course())
 EACH = pytest.mark.parametrize("lesson", COURSE.lessons, ids=lambda lesson: lesson.id)
@@ -134,6 +139,29 @@ def test_a_solution_uses_no_name_that_nobody_introduced(lesson):
     first, solution = solution_of(lesson)
     strangers = {name: line for name, line in used(solution).items() if name not in known}
     assert [f"{first + line}: {name}" for name, line in strangers.items()] == []
+
+
+@EACH
+def test_a_hint_names_the_function_that_it_is_about(lesson):
+    functions = asked_for(lesson)
+    if len(functions) > 1:
+        spoken_of = [names_in([code_in(hint)]) & functions for hint in lesson.task.hints]
+        silent = [lesson.task.hints[n] for n, names in enumerate(spoken_of) if not names]
+        assert silent == []
+
+
+@EACH
+def test_an_exercise_is_guarded_against_wrong_and_open_to_other_right_answers(lesson):
+    assert len(lesson.judge.mutants) >= LEAST_MUTANTS
+    assert len(lesson.judge.accepted) >= LEAST_ACCEPTED
+
+
+@EACH
+def test_an_answer_that_the_lesson_calls_wrong_is_judged_wrong(lesson):
+    for step in lesson.steps:
+        for quiz in step.quizzes:
+            keys = [key for key, _ in quiz.wrong if is_right(quiz, read(quiz, key))]
+            assert keys == [], quiz.ask
 
 
 @EACH

@@ -255,6 +255,21 @@ def test_a_job_for_a_device_that_is_not_there_is_refused(runner):
     assert text(run(runner, "print(device)", device="cpu")) == "cpu\n"
 
 
+def test_a_stack_inside_a_warning_shows_the_programs_lines_alone(runner):
+    source = (
+        "import torch\n"
+        "def root(x):\n    return x.sqrt()\n"
+        "with torch.autograd.detect_anomaly():\n"
+        "    y = torch.zeros(2, requires_grad=True)\n"
+        "    (root(y) * 0).sum().backward()\n"
+    )
+    warned = text(run(runner, source, filename="norms.py"), "stderr")
+    assert "Error detected in SqrtBackward0" in warned
+    assert '  File "norms.py", line 6, in <module>\n' in warned
+    assert '  File "norms.py", line 3, in root\n    return x.sqrt()\n' in warned
+    assert "tensortutor" not in warned
+
+
 def test_a_run_that_comes_before_torch_says_so(tmp_path):
     with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
         events = run(runner, "print('there')")
