@@ -50,7 +50,10 @@ def new_lesson(session: Session, arguments: Namespace) -> int:
 
 
 def verify_lessons(session: Session, arguments: Namespace) -> int:
-    """Prove lessons, the atlas and the reference: print what does not hold. Returns 1 if there is anything."""
+    """Prove lessons, the atlas and the reference, and print what does not hold.
+
+    Returns 1 if there is anything.
+    """
     course, problems = _read(session)
     lessons = _named(course, arguments.lessons)
     has_atlas = not arguments.lessons or ATLAS_NAME in arguments.lessons
