@@ -156,6 +156,16 @@ COMMANDS = (
         ),
         json=True,
     ),
+    Command(
+        "reference",
+        "reference.reference",
+        "look a call or a term up",
+        (
+            arg("term", metavar="TERM", nargs="*", help="as view or Tensor.view; default: pages"),
+            arg("--page", metavar="PAGE", help="print a whole page"),
+        ),
+        json=True,
+    ),
     Command("hint", "reading.hint", "show the next hint of a lesson", (LESSON, ANYWAY)),
     Command(
         "reset",

@@ -4,7 +4,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 
 from tensortutor.commands.errors import Refused
@@ -17,7 +17,10 @@ from tensortutor.course.atlas_claims import atlas_trials
 from tensortutor.course.catalog import UnknownLesson, find_course, find_lessons, read_course
 from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
-from tensortutor.course.problems import CourseError, Problem
+from tensortutor.course.problems import CourseError, Problem, listed
+from tensortutor.course.reference import Page
+from tensortutor.course.reference_claims import NAME as REFERENCE
+from tensortutor.course.reference_claims import check_reference, page_trials
 from tensortutor.course.scaffold import CannotBegin, begin_lesson
 from tensortutor.course.verify import Broken, Finding, Skipped, count, prove, verify
 from tensortutor.protocol.wire import to_wire
@@ -47,7 +50,10 @@ def new_lesson(session: Session, arguments: Namespace) -> int:
 
 
 def verify_lessons(session: Session, arguments: Namespace) -> int:
-    """Prove lessons and the atlas: print what does not hold. Returns 1 if there is anything."""
+    """Prove lessons, the atlas and the reference, and print what does not hold.
+
+    Returns 1 if there is anything.
+    """
     course, problems = _read(session)
     lessons = _named(course, arguments.lessons)
     has_atlas = not arguments.lessons or ATLAS_NAME in arguments.lessons
@@ -61,8 +67,38 @@ def verify_lessons(session: Session, arguments: Namespace) -> int:
     names = {path for lesson in lessons for path in _files(course, lesson)}
     told = [problem for problem in problems if everything or problem.path in names]
     entries, wrong = check_atlas(course) if has_atlas else ((), [])
-    well = _prove(session, arguments, course, [*told, *wrong], lessons, entries)
-    return 0 if well else FAILED
+    pages, of_pages = _pages(course, arguments)
+    told += [*wrong, *of_pages]
+    return 0 if _prove(session, arguments, course, told, lessons, entries, pages) else FAILED
+
+
+def _pages(course: Course, arguments: Namespace) -> tuple[list[Page], list[Problem]]:
+    """The pages of the reference that are asked for, and what is wrong with them."""
+    names, revision = arguments.lessons, arguments.changed
+    if names and not any(map(_is_reference, names)):
+        return [], []
+    pages, problems = check_reference(course)
+    files = {page.path for page in pages}
+    if names and REFERENCE not in names:
+        known = {f"{REFERENCE}/{page.id}": page.path for page in pages}
+        for name in filter(_is_reference, names):
+            if name not in known:
+                raise Refused(f"There is no page {name!r}. The pages: {listed(list(known))}.")
+        files = {path for name, path in known.items() if name in names}
+        problems = _among(course, problems, files)
+    if revision is not None:
+        files &= _changed(course, revision)
+        problems = _among(course, problems, files)
+    return [page for page in pages if page.path in files], list(problems)
+
+
+def _among(course: Course, problems: Sequence[Problem], files: Collection[Path]) -> list[Problem]:
+    """What is wrong with these files."""
+    return [problem for problem in problems if course.root / problem.path in files]
+
+
+def _is_reference(name: str) -> bool:
+    return name.partition("/")[0] == REFERENCE
 
 
 def _watch(session: Session, arguments: Namespace, root: Path, lessons: Sequence[Lesson]) -> int:
@@ -76,7 +112,10 @@ def _watch(session: Session, arguments: Namespace, root: Path, lessons: Sequence
         files = {path.relative_to(root).as_posix() for path in saved}
         files |= {path for lesson in chosen_ones for path in _files(course, lesson)}
         told = [problem for problem in problems if problem.path in files]
-        _prove(session, arguments, course, told, chosen_ones, is_stale=is_stale)
+        pages, wrong = check_reference(course)
+        told += _among(course, wrong, saved)
+        pages = tuple(page for page in pages if page.path in saved)
+        _prove(session, arguments, course, told, chosen_ones, (), pages, is_stale)
 
     first = [path for lesson in lessons for path in (lesson.path, lesson.judge.path)]
     return watch(session, root, first, prove)
@@ -89,9 +128,10 @@ def _prove(
     problems: Sequence[Problem],
     lessons: Sequence[Lesson],
     entries: Sequence[Entry] = (),
+    pages: Sequence[Page] = (),
     is_stale: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Prove the lessons and the atlas where they have no problems; print what does not hold.
+    """Prove lessons, atlas and pages where they have no problems; print what does not hold.
 
     is_stale: says that the files have changed, so that nobody wants to know any more. Returns
     whether all is well.
@@ -103,9 +143,11 @@ def _prove(
     sound = [lesson for lesson in lessons if not spoilt & _files(course, lesson)]
     entries = () if ATLAS in spoilt else entries
     expected = expected_mutants(sound) if arguments.mutate else 0
-    of_atlas = sum(1 for _ in atlas_trials(course, entries, "cpu"))
-    tally = _Tally(session, count(sound, seeds=arguments.seeds) + of_atlas)
-    found = _findings(session, course, sound, entries, arguments)
+    sound_pages = [p for p in pages if p.path.relative_to(course.root).as_posix() not in spoilt]
+    others = chain(atlas_trials(course, entries, "cpu"), page_trials(sound_pages))
+    claims = sum(len(trial.claims) for trial in others)
+    tally = _Tally(session, count(sound, seeds=arguments.seeds) + claims)
+    found = _findings(session, course, sound, entries, sound_pages, arguments)
     found = takewhile(lambda _: not is_stale(), found)
     for id, findings in groupby(found, _lesson_of):
         tally.add(id, findings)
@@ -126,7 +168,10 @@ def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:
 def _named(course: Course, names: Sequence[str]) -> list[Lesson]:
     try:
         named = [
-            lesson for name in names if name != ATLAS_NAME for lesson in find_lessons(course, name)
+            lesson
+            for name in names
+            if name != ATLAS_NAME and not _is_reference(name)
+            for lesson in find_lessons(course, name)
         ]
     except UnknownLesson as error:
         raise Refused(str(error)) from None
@@ -161,16 +206,17 @@ def _findings(
     course: Course,
     lessons: Sequence[Lesson],
     entries: Sequence[Entry],
+    pages: Sequence[Page],
     arguments: Namespace,
 ) -> Iterator[Finding]:
-    if lessons or entries:
+    if lessons or entries or pages:
         runner = session.runner(preload=True)
         yield from verify(
             course, lessons, runner, seeds=arguments.seeds, jobs=arguments.jobs,
             device=runner.device,
         )  # fmt: skip
-        of_atlas = atlas_trials(course, entries, runner.device)
-        yield from prove(course, of_atlas, runner, jobs=arguments.jobs)
+        others = chain(atlas_trials(course, entries, runner.device), page_trials(pages))
+        yield from prove(course, others, runner, jobs=arguments.jobs)
 
 
 def _lesson_of(finding: Finding) -> str:

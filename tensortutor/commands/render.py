@@ -21,7 +21,40 @@ DO = {
 }
 
 
-class Page:
+class Writer:
+    """Renders Markdown and code as lines."""
+
+    def __init__(self, printer: Printer) -> None:
+        self._printer = printer
+
+    def prose(self, block: Prose, index: int | None = None) -> Iterator[str]:
+        """Markdown as a terminal shows it."""
+        del index
+        yield from self._render(Markdown(block.markdown, hyperlinks=False, code_theme="ansi_dark"))
+
+    def code(self, source: str) -> Iterator[str]:
+        """Python, indented by four."""
+        if not self._printer.colour:
+            yield from (f"    {line}".rstrip() for line in source.rstrip().splitlines())
+            return
+        syntax = Syntax(source.rstrip(), "python", theme="ansi_dark", background_color="default")
+        for line in self._render(syntax):
+            yield f"    {line}"
+
+    def _render(self, what: Any) -> Iterator[str]:
+        text = io.StringIO()
+        console = Console(
+            file=text,
+            width=self._printer.width,
+            force_terminal=self._printer.colour,
+            color_system="standard" if self._printer.colour else None,
+            legacy_windows=False,
+        )
+        console.print(what)
+        yield from (line.rstrip() for line in text.getvalue().strip("\n").splitlines())
+
+
+class Page(Writer):
     """Renders parts of a lesson as lines.
 
     given: the learner's answers, (step, quiz) -> (answer, correct), counted from 0. again: options
@@ -35,7 +68,7 @@ class Page:
         given: dict[tuple[int, int], tuple[str, bool]],
         again: str = "",
     ) -> None:
-        self._printer = printer
+        super().__init__(printer)
         self._lesson = lesson
         self._given = given
         self._again = again
@@ -59,20 +92,6 @@ class Page:
         """Where one is in the lesson."""
         text = f"Step {index + 1} of {len(self._lesson.steps)}: {self._lesson.steps[index].title}"
         return self._printer.paint(text, "bold")
-
-    def prose(self, block: Prose, index: int | None = None) -> Iterator[str]:
-        """Markdown as a terminal shows it."""
-        del index
-        yield from self._render(Markdown(block.markdown, hyperlinks=False, code_theme="ansi_dark"))
-
-    def code(self, source: str) -> Iterator[str]:
-        """Python, indented by four."""
-        if not self._printer.colour:
-            yield from (f"    {line}".rstrip() for line in source.rstrip().splitlines())
-            return
-        syntax = Syntax(source.rstrip(), "python", theme="ansi_dark", background_color="default")
-        for line in self._render(syntax):
-            yield f"    {line}"
 
     def pane(self, pane: Pane, index: int) -> Iterator[str]:
         """The code of a step, and what to do with it."""
@@ -114,18 +133,6 @@ class Page:
     def solution(self, step: Step) -> Iterator[str]:
         """The author's answer."""
         yield from self.code(step.solution or "")
-
-    def _render(self, what: Any) -> Iterator[str]:
-        text = io.StringIO()
-        console = Console(
-            file=text,
-            width=self._printer.width,
-            force_terminal=self._printer.colour,
-            color_system="standard" if self._printer.colour else None,
-            legacy_windows=False,
-        )
-        console.print(what)
-        yield from (line.rstrip() for line in text.getvalue().strip("\n").splitlines())
 
 
 _BLOCKS: dict[type, Callable[[Page, Any, int], Iterator[str]]] = {

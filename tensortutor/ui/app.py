@@ -31,6 +31,7 @@ from tensortutor.ui.screens.home import HomeScreen
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
+    from tensortutor.course.search import CourseIndex
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
@@ -205,6 +206,35 @@ class TutorApp(App[int]):
             self.pop_screen()
             garbage.collect_soon(self)
 
+    @cached_property
+    def reference_index(self) -> "CourseIndex":
+        """The reference and the atlas; read when they are first asked for."""
+        from tensortutor.course.search import CourseIndex
+
+        return CourseIndex(self.course, with_lessons=False)
+
+    def action_reference(self) -> None:
+        """Open the reference, at the name under the cursor of an editor."""
+        from textual.widgets import TextArea
+
+        from tensortutor.ui.names import names_at
+        from tensortutor.ui.screens.reference import ReferenceScreen
+
+        if isinstance(self.screen, ReferenceScreen):
+            self.screen.action_search()
+        elif isinstance(self.screen, TutorScreen):
+            names: tuple[str, ...] = ()
+            if isinstance(self.focused, TextArea):
+                row, column = self.focused.cursor_location
+                names = names_at(self.focused.document[row], column)
+            self.push_screen(ReferenceScreen(names))
+
+    def leave_reference(self, lesson: Lesson | None = None) -> None:
+        """Back to where one was; if a lesson was chosen there, to that one."""
+        self.pop_screen()
+        if lesson is not None and lesson is not getattr(self.screen, "lesson", None):
+            self.open_lesson(lesson)
+
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop."""
         wanted = describe.names(self.course, missing(lesson, self._passed()))
@@ -267,6 +297,7 @@ class TutorApp(App[int]):
                     self.get_key_display(binding.with_key(binding.key.split(",")[0])),
                     lambda action=action: self.run_action(action, screen),
                 )
+        yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
         yield SystemCommand("Theme", "Other colours", self.action_change_theme)
         yield SystemCommand("Quit", "Everything is kept", self.action_quit)

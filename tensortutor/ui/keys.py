@@ -17,6 +17,7 @@ def _key(
 APP = [
     _key("app.help", "f1,question_mark", "help", "Help", show=True),
     _key("app.palette", "ctrl+p", "command_palette", "Palette", show=True, first=True),
+    _key("app.reference", "ctrl+right_square_bracket,d", "reference", "Look up a name"),
     _key("app.quit", "ctrl+q", "quit", "Quit", first=True),
 ]
 
@@ -109,6 +110,15 @@ GRAPH = [
 
 PROFILE = [
     _key("profile.sort", "o", "sort", "By time or by memory"),
+]
+
+REFERENCE = [
+    _key("reference.up", "up", "move(-1)", "Up"),
+    _key("reference.down", "down", "move(1)", "Down"),
+    _key("reference.page_up", "pageup", "scroll_page(-1)", "Scroll the page up"),
+    _key("reference.page_down", "pagedown", "scroll_page(1)", "Scroll the page down"),
+    _key("reference.search", "slash", "search", "Search", show=True),
+    _key("reference.back", "escape", "back", "Back", show=True),
 ]
 
 DIALOG = [
