@@ -74,19 +74,23 @@ class Reader:
     def warm_up(self) -> None:
         """Read what every program uses: seconds at the very first time, one later."""
         for place in PLACES:
-            self._interpreter(TYPICAL + place).complete()
+            self._interpreter(TYPICAL + place, {"torch": torch}).complete()
 
     def complete(self, question: Question) -> Completions:
         """The names that may stand at the place."""
         text, column, function = self._annotated(question)
-        reader = self._interpreter(text, question.known, function)
-        names = reader.complete(question.line, column)
+        known = names_known(question.known, function)
+        names = self._interpreter(text, known).complete(question.line, column)
+        line = objects.line_of(question)
+        chain = objects.CHAIN.search(line)
+        if not names and chain is not None and chain.group(1).partition(".")[0] in known:
+            # The text says something else of the name, but nothing of what it holds.
+            names = self._interpreter(chain.group(), known).complete()
         if not names:
             # It also sees how the program's functions are called, but not what a run has told.
             names = self._jedi.Script(
                 text, project=self._project, environment=self._environment
             ).complete(question.line, column)
-        line = objects.line_of(question)
         start = len(line) - (len(names[0].name) - len(names[0].complete or "")) if names else 0
         wanted = line[start:]
         hidden = () if wanted.startswith("_") else ("_",)
@@ -96,7 +100,8 @@ class Reader:
     def explain(self, question: Question) -> Documentation | None:
         """What is known of the name at the place."""
         text, column, function = self._annotated(question)
-        reader = self._interpreter(text, question.known, function)
+        known = names_known(question.known, function)
+        reader = self._interpreter(text, known)
         names = reader.help(question.line, column)
         if not names:
             return None
@@ -122,13 +127,9 @@ class Reader:
         said = objects.describe(question.number, kind.full_name, value)
         return Documentation(question.number, name.name, said.name, (), said.text)
 
-    def _interpreter(self, text: str, known: tuple[Typed, ...] = (), function: str = "") -> Any:
-        """Reads the text, and where that does not help knows what the last run has held.
-
-        function: whose names count beside the program's own.
-        """
-        names = {"torch": torch, **specimens(known), **specimens(known, function)}
-        return self._jedi.Interpreter(text, [names], project=self._project)
+    def _interpreter(self, text: str, known: dict[str, Any]) -> Any:
+        """Reads the text, and knows some names that it does not tell."""
+        return self._jedi.Interpreter(text, [known], project=self._project)
 
     def _annotated(self, question: Question) -> tuple[str, int, str]:
         """The program with types for the parameters around the place, where the run has told some.
@@ -159,6 +160,11 @@ class Reader:
 
 
 # Objects of known types
+
+
+def names_known(known: tuple[Typed, ...], function: str) -> dict[str, Any]:
+    """What names hold, as far as the last run has told, seen from within a function."""
+    return {"torch": torch, **specimens(known), **specimens(known, function)}
 
 
 def specimens(known: tuple[Typed, ...], function: str = "") -> dict[str, Any]:

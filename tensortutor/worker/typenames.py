@@ -1,7 +1,7 @@
 """What kinds of things a program's names hold, written as annotations: for the editor's completion.
 
-No code of the learner's runs here: a value is asked for its type, and containers of Python's own
-for their first item.
+No code of the learner's runs here, neither a class's nor a metaclass's: a value is asked for its
+type, a type through `type`'s own descriptors, and containers of Python's own for their first item.
 """
 
 import inspect
@@ -20,6 +20,9 @@ PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 KNOWN_FROM_SOURCE = (ModuleType, FunctionType, type)
 """What a reader of the program's text sees as well."""
 SEQUENCES = (list, set, frozenset, deque)
+get_mro, get_module, get_name = (
+    type.__dict__[name].__get__ for name in ("__mro__", "__module__", "__qualname__")
+)
 
 
 class TypeNames:
@@ -74,7 +77,12 @@ def frames_of(trace: TracebackType | None, path: str) -> Iterator[FrameType]:
 
 def isinstance_of(value: Any, kinds: tuple[type, ...]) -> bool:
     """`isinstance` would ask `value.__class__`, which a class may define."""
-    return any(kind in type(value).__mro__ for kind in kinds)
+    return any(is_one(base, kinds) for base in get_mro(type(value)))
+
+
+def is_one(kind: type, kinds: tuple[type, ...]) -> bool:
+    """`in` would ask the classes whether they are equal."""
+    return any(kind is known for known in kinds)
 
 
 def annotation(value: Any, depth: int = DEEPEST) -> str:
@@ -82,7 +90,7 @@ def annotation(value: Any, depth: int = DEEPEST) -> str:
     kind = type(value)
     if value is None:
         return "None"
-    if depth and kind in SEQUENCES and value:
+    if depth and is_one(kind, SEQUENCES) and value:
         return _generic(kind, [next(iter(value))], depth)
     if depth and kind is tuple and 0 < len(value) <= MOST_FIELDS:
         return _generic(kind, list(value), depth)
@@ -100,9 +108,8 @@ def _generic(kind: type, items: list[Any], depth: int) -> str:
 
 def _path(kind: type) -> str:
     """Where a class can be imported from; for one of the program's own its name alone."""
-    module = type.__getattribute__(kind, "__module__")
-    name = type.__getattribute__(kind, "__qualname__")
-    own = module in ("builtins", "__main__")
-    path = name if own else f"{module}.{name}"
-    is_path = type(path) is str and len(path) <= LONGEST and PATH.fullmatch(path) is not None
-    return path if is_path else ""
+    module, name = get_module(kind), get_name(kind)
+    if type(module) is not str or type(name) is not str:
+        return ""
+    path = name if module in ("builtins", "__main__") else f"{module}.{name}"
+    return path if len(path) <= LONGEST and PATH.fullmatch(path) else ""
