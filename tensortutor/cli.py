@@ -191,6 +191,16 @@ COMMANDS = (
         json=True,
     ),
     Command(
+        "review",
+        "review.review",
+        "tell what is due for another look, and ask it",
+        (
+            arg("--ask", action="store_true", help="ask the questions that are due, one by one"),
+            arg("--fresh", metavar="LESSON", help="write a fresh start of a lesson's exercise"),
+        ),
+        json=True,
+    ),
+    Command(
         "export",
         "export.export",
         "write lessons as Jupyter notebooks, with your code in them",

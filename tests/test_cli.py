@@ -30,7 +30,7 @@ COMMAND = [sys.executable, "-m", "tensortutor"]
 NEVER_S = 120
 COMMANDS = (
     "list", "show", "next", "run", "check", "answer", "explain", "hint", "reset", "where",
-    "doctor", "new", "verify", "progress", "export", "watch", "reference",
+    "doctor", "new", "verify", "progress", "export", "watch", "review", "reference",
 )  # fmt: skip
 
 

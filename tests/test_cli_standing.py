@@ -1,10 +1,17 @@
 """`progress` and `export` on the command line."""
 
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
+from tensortutor.course.catalog import find_lesson, load_course
+from tensortutor.learner.answers import shown
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
-from tests.test_cli import MEANS, REPAIR, events, refused, tensortutor
+from tests.test_cli import MEANS, REPAIR, TINY, events, refused, tensortutor
+
+TINY_COURSE = load_course(TINY)
 
 
 def test_progress_names_what_is_worth_another_look(own_home):
@@ -42,3 +49,34 @@ def test_export_keeps_what_it_finds(own_home, tmp_path):
 def test_export_wants_to_know_what(own_home, tmp_path):
     refused(tensortutor("export"), "Name a lesson or a chapter")
     refused(tensortutor("export", MEANS, "--to", "/proc/nowhere"), "cannot be written")
+
+
+def test_review_lists_asks_and_keeps(own_home):
+    progress = Progress.open(Paths.find())
+    assert "Nothing is due" in tensortutor("review").stdout
+    asked = next(
+        (index, step) for index, step in enumerate(find_lesson(TINY_COURSE, MEANS).steps)
+        if step.quizzes
+    )  # fmt: skip
+    with closing(sqlite3.connect(Paths.find().progress)) as record:
+        record.execute(
+            "INSERT INTO answer (lesson, at, step, quiz, answer, correct) "
+            "VALUES (?, '2020-01-01T00:00:00+00:00', ?, 0, 'x', 0)", (MEANS, asked[0]),
+        )  # fmt: skip
+        record.commit()
+    assert f"{MEANS} " in tensortutor("review").stdout
+    (row,) = events(tensortutor("--json", "review").stdout)
+    assert (row["lesson"], row["step"], row["question"]) == (MEANS, asked[0] + 1, 1)
+    quiz = asked[1].quizzes[0]
+    done = tensortutor("review", "--ask", stdin=None, input=f"{shown(quiz, quiz.answer)}\n")
+    assert "✓ right" in done.stdout, done
+    assert "Nothing is due" in tensortutor("review").stdout
+    assert progress.answers(MEANS)[asked[0], 0][1] is True
+
+
+def test_an_exercise_is_begun_afresh_beside_the_learners_own(own_home):
+    refused(tensortutor("review", "--fresh", MEANS), "has not been passed yet")
+    Progress.open(Paths.find()).mark_passed(MEANS)
+    path = Path(tensortutor("review", "--fresh", MEANS).stdout.strip())
+    assert path.read_text() == find_lesson(TINY_COURSE, MEANS).task.pane.source
+    assert path.is_relative_to(Paths.find().home / "review")

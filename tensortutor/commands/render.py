@@ -88,6 +88,20 @@ class Page(Writer):
             yield ""
             yield from _BLOCKS[type(block)](self, block, index)
 
+    def step_until(self, index: int, quiz: int) -> Iterator[str]:
+        """A step's text and code up to one of its questions, as if it had never been answered."""
+        step = self._lesson.steps[index]
+        yield self.heading(index)
+        asked = -1
+        for block in step.blocks:
+            asked += isinstance(block, Quiz)
+            if isinstance(block, Quiz) and asked != quiz:
+                continue
+            yield ""
+            yield from _BLOCKS[type(block)](self, block, index)
+            if asked == quiz:
+                return
+
     def heading(self, index: int) -> str:
         """Where one is in the lesson."""
         text = f"Step {index + 1} of {len(self._lesson.steps)}: {self._lesson.steps[index].title}"

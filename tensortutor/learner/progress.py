@@ -174,6 +174,14 @@ class Progress:
         )
         return {(step, quiz): (answer, bool(correct)) for step, quiz, answer, correct in rows}
 
+    def all_answers(self) -> list[tuple[str, str, int, int, int]]:
+        """Every answer, as (lesson, time, step, quiz, correct), in the order of giving."""
+        return self._read("SELECT lesson, at, step, quiz, correct FROM answer ORDER BY id")
+
+    def all_attempts(self) -> list[tuple[str, str, int]]:
+        """Every check, as (lesson, time, passed), in order."""
+        return self._read("SELECT lesson, at, passed FROM attempt ORDER BY id")
+
     def place(self) -> tuple[str, int] | None:
         """The lesson and step where the learner was last."""
         rows = self._read("SELECT lesson, step FROM place")

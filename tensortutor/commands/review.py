@@ -1,0 +1,122 @@
+"""`review`: what is due for another look, and the questions themselves."""
+
+import sys
+from argparse import Namespace
+from datetime import datetime, timezone
+
+from tensortutor.commands.errors import Refused
+from tensortutor.commands.session import Session
+from tensortutor.learner import answers
+from tensortutor.learner.review import Card, cards, due
+from tensortutor.learner.workspace import write_atomic
+
+MOST_SHOWN = 20
+
+
+def review(session: Session, arguments: Namespace) -> int:
+    """List what is due, ask the questions, or lay out an exercise afresh."""
+    if arguments.fresh is not None:
+        return _fresh(session, arguments.fresh)
+    found = due(session.course, session.progress)
+    if session.json:
+        for card in found:
+            session.printer.json(as_json(card))
+        return 0
+    if arguments.ask:
+        return _ask_all(session, [card for card in found if not card.is_exercise])
+    _list(session, found)
+    return 0
+
+
+def as_json(card: Card) -> dict[str, object]:
+    """A card for a program to read. step and question count from 1; question is null for code."""
+    return {
+        "event": "due",
+        "lesson": card.lesson.id,
+        "step": card.step + 1,
+        "question": None if card.is_exercise else card.quiz + 1,
+        "due": card.due.isoformat(timespec="seconds"),
+        "reviews": card.reviews,
+    }
+
+
+def _list(session: Session, found: list[Card]) -> None:
+    printer = session.printer
+    if not found:
+        later = cards(session.course, session.progress)
+        when = "Questions come back once they were answered, exercises once they were passed."
+        if later:
+            when = f"The next card is due on {later[0].due.astimezone():%Y-%m-%d}."
+        printer.line(f"Nothing is due. {when}")
+        return
+    questions = [card for card in found if not card.is_exercise]
+    if questions:
+        printer.line(f"Due questions: {len(questions)}. tensortutor review --ask asks them.")
+    for card in questions[:MOST_SHOWN]:
+        title = card.lesson.steps[card.step].title
+        printer.line(f"  {card.lesson.id:<36}{title}, question {card.quiz + 1}")
+    exercises = [card for card in found if card.is_exercise]
+    if exercises:
+        printer.line("Due exercises, to be written anew: tensortutor review --fresh LESSON")
+    for card in exercises[:MOST_SHOWN]:
+        printer.line(f"  {card.lesson.id:<36}{card.lesson.steps[card.step].title}")
+
+
+def _ask_all(session: Session, found: list[Card]) -> int:
+    """Ask until there are no more, or the input ends."""
+    from tensortutor.commands.render import Page
+
+    printer = session.printer
+    if not found:
+        printer.line("No question is due.")
+    for number, card in enumerate(found, 1):
+        page = Page(printer, card.lesson, {})
+        printer.line(printer.paint(f"{number} of {len(found)}: {card.lesson.title}", "bold"))
+        for line in page.step_until(card.step, card.quiz):
+            printer.line(line)
+        try:
+            if not _ask(session, card):
+                return 0
+        except (EOFError, KeyboardInterrupt):
+            printer.line()
+            return 0
+        printer.line()
+    return 0
+
+
+def _ask(session: Session, card: Card) -> bool:
+    """Ask one question until an answer can be read. Returns whether to go on."""
+    quiz = card.lesson.steps[card.step].quizzes[card.quiz]
+    while True:
+        text = input("answer (empty: enough) > ") if sys.stdin.isatty() else input()
+        if not text.strip():
+            return False
+        try:
+            value = answers.read(quiz, text)
+            break
+        except answers.NotAnAnswer as error:
+            session.printer.line(str(error))
+    right = answers.is_right(quiz, value)
+    session.progress.record_answer(
+        card.lesson.id, card.step, card.quiz, answers.written(quiz, value), right
+    )
+    paint = session.printer.paint
+    mark = paint("✓ right", "green") if right else paint("✗ wrong", "red")
+    session.printer.line(f"{mark}. {answers.explanation(quiz, value)}")
+    return True
+
+
+def _fresh(session: Session, name: str) -> int:
+    """Write the exercise as it begins to a file of its own: the learner's stays as it is."""
+    lesson = session.lesson(name)
+    if lesson.id not in session.progress.passed():
+        raise Refused(f"{lesson.id} has not been passed yet: there is nothing to repeat.")
+    pane = lesson.task.pane
+    assert pane is not None  # the task is the step with code
+    stamp = f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}"
+    path = session.paths.home / "review" / f"{lesson.slug}-{stamp}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, pane.source)
+    session.printer.line(str(path))
+    session.printer.note(f"Check it with: tensortutor check {lesson.id} {path}")
+    return 0

@@ -1,0 +1,126 @@
+"""Spaced repetition: which questions and exercises are due, scheduled by FSRS.
+
+Nothing is stored for it. The record keeps every answer and every check with its time, and the
+schedule is computed from them: the first answer of a day is a review of its question, the checks
+of a day are a review of their exercise. Losing the schedule is impossible, and a lesson that was
+answered before there was a schedule has one.
+
+Rules: a question is a card once it was answered, an exercise once its lesson was passed. Right at
+once is "good"; a pass after failed checks is "hard"; wrong, or not passed that day, is "again".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from tensortutor.course.model import Course, Lesson
+
+if TYPE_CHECKING:
+    from tensortutor.learner.progress import Progress
+
+EXERCISE = -1
+"""Stands for a question's number where the card is the exercise."""
+
+
+@dataclass(frozen=True)
+class Review:
+    """One look at a card. rating: 1 again, 2 hard, 3 good, as FSRS counts."""
+
+    at: datetime
+    rating: int
+
+
+@dataclass(frozen=True)
+class Card:
+    """A question, or the exercise of a lesson (quiz is EXERCISE), and when it is due (UTC)."""
+
+    lesson: Lesson
+    step: int
+    quiz: int
+    due: datetime
+    reviews: int
+
+    @property
+    def is_exercise(self) -> bool:
+        """The card is the lesson's exercise."""
+        return self.quiz == EXERCISE
+
+
+def due(course: Course, progress: Progress, now: datetime | None = None) -> list[Card]:
+    """The cards that are due, the longest due first. Raises StorageError."""
+    now = now or datetime.now(timezone.utc)
+    return [card for card in cards(course, progress) if card.due <= now]
+
+
+def cards(course: Course, progress: Progress) -> list[Card]:
+    """All cards, the earliest due first. Those of questions that are gone are left out."""
+    lessons = {lesson.id: lesson for lesson in course.lessons}
+    histories = [*question_reviews(progress), *exercise_reviews(progress)]
+    found = []
+    for (id, step, quiz), reviews in histories:
+        lesson = lessons.get(id)
+        if lesson is None:
+            continue
+        if quiz == EXERCISE:
+            step = lesson.steps.index(lesson.task)
+        elif step >= len(lesson.steps) or quiz >= len(lesson.steps[step].quizzes):
+            continue
+        found.append(Card(lesson, step, quiz, next_due(reviews), len(reviews)))
+    return sorted(found, key=lambda card: card.due)
+
+
+Key = tuple[str, int, int]
+
+
+def question_reviews(progress: Progress) -> list[tuple[Key, list[Review]]]:
+    """The first answer of each day, question by question."""
+    days: dict[Key, dict[str, Review]] = {}
+    for lesson, at, step, quiz, correct in progress.all_answers():
+        time = read_time(at)
+        day = time.date().isoformat()
+        days.setdefault((lesson, step, quiz), {}).setdefault(day, Review(time, 3 if correct else 1))
+    return [(key, list(reviews.values())) for key, reviews in days.items()]
+
+
+def exercise_reviews(progress: Progress) -> list[tuple[Key, list[Review]]]:
+    """The checks of each day, lesson by lesson, for lessons that were passed."""
+    passed = progress.passed()
+    days: dict[str, dict[str, tuple[datetime, list[bool]]]] = {}
+    for lesson, at, well in progress.all_attempts():
+        time = read_time(at)
+        day = days.setdefault(lesson, {}).setdefault(time.date().isoformat(), (time, []))
+        day[1].append(bool(well))
+    return [
+        ((lesson, 0, EXERCISE), [Review(time, rating(tries)) for time, tries in by_day.values()])
+        for lesson, by_day in days.items() if lesson in passed
+    ]  # fmt: skip
+
+
+def rating(tries: list[bool]) -> int:
+    """A day's checks as one rating; what came after the first pass does not count."""
+    if not any(tries):
+        return 1
+    return 3 if tries[0] else 2
+
+
+def next_due(reviews: Iterable[Review]) -> datetime:
+    """When a card with these reviews is due. A clock that was set back is taken as it is."""
+    from fsrs import Card as FsrsCard
+    from fsrs import Rating, Scheduler
+
+    # Steps of minutes are for vocabulary; here the next look is tomorrow at the soonest. Without
+    # fuzz the same record gives the same schedule.
+    scheduler = Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
+    card = FsrsCard(card_id=0)
+    for review in sorted(reviews, key=lambda one: one.at):
+        card, _ = scheduler.review_card(card, Rating(review.rating), review.at)
+    return card.due
+
+
+def read_time(text: str) -> datetime:
+    """A time of the record, in UTC."""
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
