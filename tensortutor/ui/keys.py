@@ -27,6 +27,7 @@ HOME = [
     _key("home.filter", "slash", "filter", "Filter", show=True),
     _key("home.clear", "escape", "clear", "Show all"),
     _key("home.continue", "c", "continue", "Continue"),
+    _key("home.review", "v", "review", "Review"),
     _key("home.quit", "q", "app.quit", "Quit", show=True),
 ]
 
@@ -89,6 +90,12 @@ ORDER = [
     _key("order.hold", "space", "hold", "Pick up or put down the line"),
     _key("order.up", "shift+up", "carry(-1)", "Move the line up"),
     _key("order.down", "shift+down", "carry(1)", "Move the line down"),
+]
+
+REVIEW = [
+    _key("review.next", "n,f8", "next", "Next", show=True),
+    _key("review.open", "o", "open", "Begin the exercise anew"),
+    _key("review.back", "escape", "back", "Back", show=True),
 ]
 
 TENSORS = [

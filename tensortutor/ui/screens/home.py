@@ -1,8 +1,10 @@
 """The first screen: where to go on, and the whole course."""
 
-from typing import ClassVar
+from __future__ import annotations
 
-from textual import events, on
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -20,6 +22,11 @@ from tensortutor.ui.widgets.courselist import CourseList
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 
+if TYPE_CHECKING:
+    from tensortutor.learner.review import Card
+
+DUE = "   "
+
 
 class HomeScreen(TutorScreen):
     """Chapters and lessons, what they ask for and what they open."""
@@ -31,6 +38,7 @@ class HomeScreen(TutorScreen):
         self._passed: frozenset[str] = frozenset()
         self._place: tuple[str, int] | None = None
         self._unfolded: set[str] = set()
+        self._due: list[Card] = []
 
     def compose(self) -> ComposeResult:
         """The list, and beside it what the row under the cursor is about."""
@@ -79,10 +87,34 @@ class HomeScreen(TutorScreen):
         lessons = tutor.course.lessons
         done = sum(lesson.id in self._passed for lesson in lessons)
         self.top.word = f"{done} of {len(lessons)} lessons done"
+        self.call_after_refresh(self._count_due)
         first = self._rows()[:1]
         if first and isinstance(first[0], ContinueRow):
             self._unfolded.add(first[0].lesson.chapter)
         self.courses.show(self._rows(), None if before == (self._passed, self._place) else 0)
+
+    @work(thread=True, exclusive=True, exit_on_error=False)
+    def _count_due(self) -> None:
+        """Find what is due, after the list stands: lessons are read for it."""
+        from tensortutor.learner.review import due
+
+        try:
+            self._due = due(self.tutor.course, self.tutor.progress)
+        except (StorageError, CourseError):
+            return  # told elsewhere: what cannot be read is not due
+        self.app.call_from_thread(self._show_due)
+
+    def _show_due(self) -> None:
+        count = len(self._due)
+        if count and self.is_mounted:
+            base = self.top.word.partition(DUE)[0]
+            self.top.word = f"{base}{DUE}{count} due for review: {self.key_for('home.review')}"
+
+    def action_review(self) -> None:
+        """Ask what is due."""
+        from tensortutor.ui.screens.review import ReviewScreen
+
+        self.app.push_screen(ReviewScreen(self._due))
 
     def _rows(self) -> list[Row]:
         wanted = self.filter.value if self.filter.display else ""

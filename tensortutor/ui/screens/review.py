@@ -1,0 +1,140 @@
+"""What is due: one card after another, a question or an exercise to be written anew."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from tensortutor.course.material import Pane, Prose, Quiz
+from tensortutor.learner import answers
+from tensortutor.learner.errors import StorageError
+from tensortutor.learner.review import Card
+from tensortutor.ui import describe, keys
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.widgets.header import TopLine
+from tensortutor.ui.widgets.keybar import KeyBar
+from tensortutor.ui.widgets.markdown import Text, fenced
+from tensortutor.ui.widgets.questions import Question
+
+
+class ReviewScreen(TutorScreen):
+    """Asks the questions that are due, then offers the exercises."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keys.REVIEW]
+
+    def __init__(self, due: list[Card]) -> None:
+        super().__init__()
+        self._cards = sorted(due, key=lambda card: card.is_exercise)
+        self._index = 0
+
+    def compose(self) -> ComposeResult:
+        """The card, between the usual lines."""
+        yield TopLine()
+        yield VerticalScroll(id="review")
+        yield KeyBar()
+        yield self.too_small()
+
+    async def on_mount(self) -> None:
+        """The first card."""
+        await self._show()
+
+    @property
+    def card(self) -> Card | None:
+        """The card that is shown; None when all are done."""
+        return self._cards[self._index] if self._index < len(self._cards) else None
+
+    async def _show(self) -> None:
+        page = self.query_one("#review", VerticalScroll)
+        await page.remove_children()
+        card = self.card
+        if card is None:
+            self.top.place = ("Review",)
+            done = "That is all for today." if self._cards else "Nothing is due."
+            await page.mount(Static(f"{done} Esc leads back.", markup=False))
+            page.focus()
+            return
+        name = describe.short_name(self.tutor.course, card.lesson)
+        self.top.place = ("Review", f"{self._index + 1} of {len(self._cards)}: {name}")
+        step = card.lesson.steps[card.step]
+        page.border_title = step.title
+        if card.is_exercise:
+            text = "\n\n".join(b.markdown for b in step.blocks if isinstance(b, Prose))
+            await page.mount(Text(text), Static(self._how(), markup=False))
+            page.focus()
+            return
+        shown = [
+            b.markdown if isinstance(b, Prose) else fenced(b.source, "python")
+            for b in step.blocks if isinstance(b, (Prose, Pane))
+        ]  # fmt: skip
+        quizzes = [b for b in step.blocks if isinstance(b, Quiz)]
+        question = Question(quizzes[card.quiz], card.quiz, None, gate=False)
+        await page.mount(Text("\n\n".join(shown)), question)
+        question.field.focus(scroll_visible=False)
+        page.scroll_to_widget(question, animate=False)
+
+    def _how(self) -> str:
+        return (
+            f"An exercise that you have solved. {self.key_for('review.open')} opens it as it began, "
+            f"and keeps your solution in a backup. {self.key_for('review.next')} leaves it."
+        )
+
+    @on(Question.Answered)
+    async def _answered(self, event: Question.Answered) -> None:
+        card = self.card
+        if card is None:
+            return
+        quiz, value = event.question.quiz, event.value
+        try:
+            self.tutor.progress.record_answer(
+                card.lesson.id, card.step, card.quiz, answers.written(quiz, value),
+                answers.is_right(quiz, value),
+            )  # fmt: skip
+        except StorageError as error:
+            self.tutor.tell(str(error))
+        await event.question.judge(value)
+        page = self.query_one("#review", VerticalScroll)
+        page.focus()
+        page.scroll_to_widget(event.question, animate=False)
+
+    async def action_next(self) -> None:
+        """The next card."""
+        if self.card is not None:
+            self._index += 1
+            await self._show()
+
+    @work
+    async def action_open(self) -> None:
+        """Open the exercise afresh; what is there moves to a backup."""
+        card = self.card
+        if card is None or not card.is_exercise:
+            return
+        question = Confirm(
+            "Write it anew",
+            "The code of this exercise goes back to what it began with. Your solution is kept in a "
+            "backup folder.",
+            "Begin",
+        )
+        if not await self.app.push_screen_wait(question):
+            return
+        tutor = self.tutor
+        try:
+            kept = tutor.workspace.reset(card.lesson, card.step)
+            tutor.progress.set_place(card.lesson.id, card.step)
+        except StorageError as error:
+            tutor.tell(str(error))
+            return
+        if kept is not None:
+            tutor.tell(f"Your solution is kept in {kept}")
+        self._index += 1
+        await self._show()
+        tutor.open_lesson(card.lesson)
+
+    def action_back(self) -> None:
+        """Back to where one was."""
+        self.app.pop_screen()
