@@ -156,7 +156,7 @@ def test_a_planned_chapter_with_a_folder_is_loaded(tmp_path):
 def test_a_folder_that_is_not_listed(tmp_path):
     root = copy_of_tiny(tmp_path)
     (root / "lessons" / "04_repair").mkdir()
-    (root / "lessons" / "reference").mkdir()
+    (root / "lessons" / "reference").mkdir(exist_ok=True)
     assert said(root) == [
         "lessons/04_repair: course.toml lists no chapter for this folder; "
         "the nearest chapter is 'repairs'"
