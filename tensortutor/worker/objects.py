@@ -44,8 +44,7 @@ def complete(question: Question) -> Completions | None:
     value = lookup(question.source, chain)
     if value is MISSING:
         return None
-    names = public_names(value) if not begun.startswith("_") else dir(value)
-    return Completions(question.number, match.start(2), tuple(names[:MOST_NAMES]))
+    return Completions(question.number, match.start(2), names_of(value, begun))
 
 
 def explain(question: Question) -> Documentation | None:
@@ -116,7 +115,7 @@ def is_rebound(source: str, name: str) -> bool:
 
 def resolve(path: str) -> Any:
     """The object of a full name. Only what belongs to a package that is loaded is imported."""
-    if path.partition(".")[0] not in sys.modules:
+    if not path or path.partition(".")[0] not in sys.modules:
         return MISSING
     parts = path.split(".")
     for count in range(len(parts), 0, -1):
@@ -139,6 +138,11 @@ def attribute(value: Any, name: str) -> Any:
     if found is MISSING and isinstance(value, ModuleType):
         found = sys.modules.get(f"{value.__name__}.{name}", MISSING)
     return found
+
+
+def names_of(value: Any, begun: str) -> tuple[str, ...]:
+    """The names in a value for somebody who has typed the beginning of one."""
+    return tuple(dir(value) if begun.startswith("_") else public_names(value))[:MOST_NAMES]
 
 
 def public_names(value: Any) -> list[str]:
