@@ -94,7 +94,7 @@ class Printer:
         """Where a long work stands: one line on stderr that whatever comes next replaces."""
         if self._err.isatty():
             self._clear()
-            full, empty = BAR if _is_unicode(self._err) else ASCII_BAR
+            full, empty = BAR if is_unicode(self._err) else ASCII_BAR
             cells = BAR_CELLS * done // max(total, 1)
             bar = full * cells + empty * (BAR_CELLS - cells)
             line = f"{bar} {done}/{total} {neutral(text)}"
