@@ -34,7 +34,7 @@ async def test_home_says_what_is_due_and_the_review_asks_it(setting, until):
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         await until(pilot, lambda: "1 due for review" in app.screen.top.word)
         await pilot.press("v")
-        await until(pilot, lambda: app.screen.query(Question))
+        await until(pilot, lambda: app.screen.query(".verdict"))
         question = app.screen.query_one(Question)
         question.post_message(Question.Answered(question, question.quiz.answer))
         await until(pilot, lambda: "Right" in question.verdict)

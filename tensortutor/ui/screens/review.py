@@ -80,8 +80,8 @@ class ReviewScreen(TutorScreen):
 
     def _how(self) -> str:
         return (
-            f"An exercise that you have solved. {self.key_for('review.open')} opens it as it began, "
-            f"and keeps your solution in a backup. {self.key_for('review.next')} leaves it."
+            f"You have solved this. {self.key_for('review.open')} opens it as it began, and keeps "
+            f"your solution in a backup. {self.key_for('review.next')} leaves it for later."
         )
 
     @on(Question.Answered)
