@@ -38,6 +38,7 @@ async def test_home_says_what_is_due_and_the_review_asks_it(setting, until):
         question = app.screen.query_one(Question)
         question.post_message(Question.Answered(question, question.quiz.answer))
         await until(pilot, lambda: "Right" in question.verdict)
+        await until(pilot, lambda: app.focused is not None and app.focused.id == "review")
         assert setting.progress.answers(lesson.id)[step, 0][1] is True
         await pilot.press("n")
         await until(pilot, lambda: app.screen.card is None)
