@@ -73,8 +73,10 @@ EDITOR = [
     _key("editor.indent", "tab", "indent", "Indent"),
     _key("editor.dedent", "shift+tab", "dedent", "Dedent"),
     _key("editor.comment", "ctrl+underscore,ctrl+slash", "comment", "Comment in or out"),
-    _key("editor.complete", "ctrl+n", "complete", "Names that fit; again: about the chosen one"),
-    _key("editor.explain", "f12", "explain", "About the name at the cursor"),
+    _key(
+        "editor.complete", "ctrl+n", "complete", "Names that fit; again: what PyTorch says of one"
+    ),
+    _key("editor.explain", "f11", "explain", "What PyTorch says of the name at the cursor"),
     _key("editor.find", "ctrl+f", "find", "Find"),
     _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
     _key("editor.leave", "escape", "leave", "Leave the editor", first=True),

@@ -161,7 +161,7 @@ async def test_a_key_asks_anywhere_and_again_for_the_words(setting, until):
         assert app.focused is editor
 
 
-@pytest.mark.parametrize("key", ["ctrl+n", "f12"])
+@pytest.mark.parametrize("key", ["ctrl+n", "f11"])
 async def test_having_nothing_to_say_is_said(setting, until, key):
     setting.runner.answer = lambda q: (
         Documentation(q.number) if q.kind == "explain" else Completions(q.number, q.column, ())

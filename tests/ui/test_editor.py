@@ -209,10 +209,11 @@ async def test_keys_that_come_all_at_once_keep_their_order():
         editor.focus()
         await pilot.pause()
         keys = [*"if x:", "enter", *"yy", "backspace", "enter", *"z", "enter", "tab", *"w"]
+        keys += ["up", "home", *"v", "down", "end", "enter", *"u", "left", "delete", "ctrl+z"]
         for key in keys:
             name = {":": "colon", " ": "space"}.get(key, key)
             character = key if len(key) == 1 else None
             app.post_message(Key(name, character))
         await pilot.pause()
         await pilot.pause()
-        assert editor.text == "if x:\n    y\n    z\n        w"
+        assert editor.text == "if x:\n    y\n    vz\n        w\n        u"

@@ -84,7 +84,11 @@ async def test_a_problem_is_shown_at_its_place_and_goes_when_mended(until):
         drawn = editor.render_line(0)
         assert drawn.text.startswith("1✗ x = 1(")
         assert [s.text for s in drawn if s.style.underline] == ["("]
-        await pilot.press("up", "end", "backspace")
+        await pilot.press("enter")
+        assert not any(s.style.underline for s in editor.render_line(0))
+        await settled(pilot, until, editor)
+        assert [s.text for s in editor.render_line(0) if s.style.underline] == ["("]
+        await pilot.press("up", "up", "end", "backspace")
         assert not any(s.style.underline for s in editor.render_line(0))
         await pilot.press("down")
         await settled(pilot, until, editor)

@@ -80,8 +80,7 @@ class CheckedCode(CodeArea):
         if problem is not None and (
             count != self.document.line_count or edit.top[0] <= problem.row <= edit.bottom[0]
         ):
-            self.paint("problem", {})
-            self.point_at(None)
+            self._place(None)
         return result
 
     def _check_in(self, seconds: float, *, sooner: bool = False) -> None:
@@ -103,14 +102,16 @@ class CheckedCode(CodeArea):
     # Showing it
 
     def _show(self, problem: Problem | None) -> None:
-        if problem == self.problem:
-            return
-        self.problem = problem
-        self.paint(
-            "problem", {} if problem is None else {problem.row: [(problem.start, problem.end)]}
-        )
+        self._place(problem)
+        if problem != self.problem:
+            self.problem = problem
+            self._entitle()
+
+    def _place(self, problem: Problem | None) -> None:
+        """Point at the place of a problem, or at none."""
+        spans = {} if problem is None else {problem.row: [(problem.start, problem.end)]}
+        self.paint("problem", spans)
         self.point_at(None if problem is None else problem.row)
-        self._entitle()
 
     def _entitle(self) -> None:
         title = Content(self._file_name)

@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -72,6 +71,7 @@ class Editor(CheckedCode):
         self.completer = Completer(self)
         self._drafts: dict[Hashable, Draft] = {}
         self._shown: Hashable = None
+        self._bound: tuple[Mapping[str, str], dict[str, str]] | None = None
         self._bar: FindBar | None = None
         super().__init__(id=id)
 
@@ -132,28 +132,30 @@ class Editor(CheckedCode):
     # Keys
 
     async def _on_key(self, event: Key) -> None:
-        if self.completer.handle(event.key):
+        # The app runs a binding after the key has gone through the whole screen, when later keys
+        # may have been written here already: what is typed fast would come out in another order.
+        # So every key that the editor binds is done here, in its turn.
+        handled = self.completer.handle(event.key)
+        if not handled and (action := self._actions().get(event.key)):
+            handled = await self.app.run_action(action, self)
+        elif not handled and event.character and event.is_printable and not self.read_only:
+            self.type_character(event.character)
+            self.completer.typed(event.character)
+            handled = True
+        if handled:
             event.stop()
             event.prevent_default()
-            return
-        # A binding runs before or after this widget gets the keys around it: fast typing would
-        # come out in another order. What belongs between two letters is done here, in its turn.
-        act = {
-            "enter": self.action_newline,
-            "tab": self.action_indent,
-            "shift+tab": self.action_dedent,
-            "backspace": self.action_delete_left,
-        }.get(event.key)
-        if act is None and event.character is not None and event.is_printable:
-            act = partial(self.type_character, event.character)
-        if act is None or self.read_only:
+        else:
             await super()._on_key(event)
-            return
-        event.stop()
-        event.prevent_default()
-        act()
-        if event.character is not None and event.is_printable:
-            self.completer.typed(event.character)
+
+    def _actions(self) -> dict[str, str]:
+        """What the editor does, by key, as the learner has it."""
+        keymap = self.app._keymap
+        if self._bound is None or self._bound[0] is not keymap:
+            bindings = self._bindings.copy()
+            bindings.apply_keymap(dict(keymap))
+            self._bound = (keymap, {key: b.action for key, b in bindings if not b.priority})
+        return self._bound[1]
 
     def type_character(self, character: str) -> None:
         """Type a character; what it opens is closed, what it closes is stepped over."""
