@@ -50,8 +50,9 @@ def main(control_descriptor: int) -> None:
         if "torch._dynamo" not in sys.modules and is_quiet(control):
             import torch._dynamo  # noqa: F401  (the first optimizer of a program wants it: 1 s)
 
-            from tensortutor.worker.lens import report  # noqa: F401  (for runs that ask for it)
+            from tensortutor.worker.lens import hiding, report  # noqa: F401  (if a run asks for it)
 
+            hiding.hide()
             make_cheap_to_fork()
 
 

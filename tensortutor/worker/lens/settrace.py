@@ -28,8 +28,11 @@ MOST_ENTERED = 8
 PATIENCE = 2000
 """Calls without one of the learner's until one is taken to lead nowhere while it still runs."""
 MOST_CALLS = 20_000
-QUIET = ("<frozen importlib", "/torch/_dynamo/", "/torch/_inductor/", "/torch/_logging/")
-"""Files whose functions are not followed: importing and compiling."""
+QUIET = (
+    "<frozen importlib", "/torch/_dynamo/", "/torch/_inductor/", "/torch/_logging/",
+    "/torch/utils/data/_utils/collate.py",
+)  # fmt: skip
+"""Files whose functions are not followed: importing, compiling, making batches of samples."""
 FOLLOW_S = 2e-5
 """What it costs to follow a regular call."""
 OPEN, CLOSED, KNOWN = -1, -2, -3
@@ -164,8 +167,7 @@ class Tracer:
         fate = self._fates.get((id(code), 0, 0))
         if fate is None:
             self._known.append(code)
-            hush = any(part in code.co_filename for part in QUIET)
-            fate = self._fates[id(code), 0, 0] = CLOSED if hush else OPEN
+            fate = self._fates[id(code), 0, 0] = CLOSED if is_quiet(code) else OPEN
         return self._close(frame) if fate == CLOSED else None
 
     def _foreign(self, frame: FrameType, code: CodeType, call: Call, fate: int) -> Any:
@@ -175,10 +177,9 @@ class Tracer:
             return self._known_call(frame, call)
         if call not in self._fates:
             self._known.append(code)  # while it lives, its id is nobody else's
-            if any(part in code.co_filename for part in QUIET):
+            if is_quiet(code):
                 self._fates[call] = CLOSED
                 return None
-            # A generator's frame stays when it yields, so its end would switch nothing on.
             if code.co_flags & GENERATOR or len(self._fates) > MOST_CALLS:
                 self._fates[call] = OPEN
                 return None
@@ -258,6 +259,11 @@ class Tracer:
         outer.f_trace = self._resume()
         sys.settrace(None)
         return True
+
+
+def is_quiet(code: CodeType) -> bool:
+    """It need not be followed. A generator's frame stays when it yields: its end comes too late."""
+    return not code.co_flags & GENERATOR and any(part in code.co_filename for part in QUIET)
 
 
 class Long:
