@@ -1,0 +1,301 @@
+"""Judges lessons/09_data/02_dataloader.md."""
+
+import random
+
+import numpy as np
+import torch
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    equivalent,
+    expect_dtype,
+    expect_equal,
+    expect_true,
+    fail,
+    mutant,
+)
+
+STATE = "Draw from a torch.Generator of your own: `manual_seed` without one sends the default "
+STATE += "generator back to a start, for everybody."
+PAIRS = (
+    "The seed names a stream, the epoch a place in it. A sum of the two does not keep them apart."
+)
+
+
+def indices(answer, n, bs, shuffle=False, drop_last=False, seed=0, epoch=0):
+    """What batches returns: a list of 1-D int64 tensors on the CPU, here as lists of ints."""
+    got = answer.batches(n, bs, shuffle, drop_last, seed, epoch)
+    if not isinstance(got, (list, tuple)):
+        fail(f"batches returns a {type(got).__name__}, a list is wanted")
+    for number, batch in enumerate(got):
+        name = f"batch {number} for n = {n}, bs = {bs}"
+        expect_dtype(batch, torch.int64, name=name, hint="Indices are int64.")
+        expect_true(batch.ndim == 1, f"{name} has {batch.ndim} dimensions, 1 is wanted")
+        expect_true(batch.device.type == "cpu", f"{name} is on {batch.device}")
+        expect_true(len(batch) > 0, f"{name} is empty", hint="Only batches with samples count.")
+    return [batch.tolist() for batch in got]
+
+
+def cut(n, bs, drop_last):
+    """The batches without shuffling."""
+    parts = [list(range(k, min(k + bs, n))) for k in range(0, n, bs)]
+    return [part for part in parts if len(part) == bs or not drop_last]
+
+
+def seed_of(rng):
+    return rng.randrange(2**32)
+
+
+def same(rng, answer, drop_last, cases, hint):
+    for n, bs in cases:
+        got = indices(answer, n, bs, False, drop_last, seed_of(rng), rng.randrange(5))
+        expect_equal(got, cut(n, bs, drop_last), name=f"the list for n = {n}, bs = {bs}", hint=hint)
+
+
+@check("without shuffling: in order, a smaller last batch included")
+def in_order(answer, rng, device):
+    bs = rng.randrange(3, 9)
+    k = rng.randrange(2, 6)
+    cases = ((k * bs + 1, bs), (k * bs + bs - 1, bs), (k * bs, bs), (bs - 1, bs), (bs, 1), (1, 1))
+    same(rng, answer, False, cases, "ceil(n / bs) batches: what is left over makes one more.")
+
+
+@check("drop_last leaves out a smaller last batch, and no other")
+def dropped(answer, rng, device):
+    bs = rng.randrange(3, 9)
+    k = rng.randrange(2, 6)
+    cases = ((k * bs + 1, bs), (k * bs - 1, bs), (k * bs, bs), (bs - 1, bs), (bs, 1), (1, 1))
+    same(rng, answer, True, cases, "floor(n / bs) batches, all of them of bs samples.")
+
+
+@check("no samples, no batches")
+def nothing(answer, rng, device):
+    for shuffle in (False, True):
+        for drop_last in (False, True):
+            got = indices(answer, 0, 4, shuffle, drop_last, seed_of(rng), 1)
+            expect_equal(got, [], name="for n = 0, the list", hint="There is nothing to cut.")
+
+
+@check("shuffled: every sample once, in batches of the same sizes")
+def once(answer, rng, device):
+    for n, bs in ((rng.randrange(40, 90), 7), (64, 16), (5, 8), (1, 1)):
+        got = indices(answer, n, bs, True, False, seed_of(rng), rng.randrange(4))
+        flat = sorted(i for batch in got for i in batch)
+        expect_equal(
+            [len(batch) for batch in got],
+            [len(b) for b in cut(n, bs, False)],
+            name=f"the list of sizes for n = {n}, bs = {bs}",
+            hint="Batches of bs, and one more if something is left over.",
+        )
+        expect_equal(
+            flat,
+            list(range(n)),
+            name=f"for n = {n}, the list of all indices, sorted,",
+            hint="An epoch visits every sample once: draw an order, not single indices.",
+        )
+        got = indices(answer, n, bs, True, True, seed_of(rng), rng.randrange(4))
+        flat = [i for batch in got for i in batch]
+        expect_equal(
+            [len(batch) for batch in got],
+            [len(b) for b in cut(n, bs, True)],
+            name="the sizes with drop_last",
+        )
+        expect_true(
+            len(set(flat)) == len(flat) and set(flat) <= set(range(n)),
+            "with drop_last, a sample came twice",
+            hint="An epoch visits no sample twice.",
+        )
+
+
+@check("shuffled: samples change their batch, and batches their place")
+def mixed(answer, rng, device):
+    n, bs = 80, 8
+    got = indices(answer, n, bs, True, False, seed_of(rng), rng.randrange(3))
+    plain = cut(n, bs, False)
+    members = {tuple(sorted(batch)) for batch in got}
+    together = members & {tuple(batch) for batch in plain}
+    expect_true(
+        not together,
+        "samples that are neighbours in the dataset are still in one batch",
+        hint="Shuffle the samples before they are cut into batches.",
+    )
+    expect_true(
+        any(batch != sorted(batch) for batch in got), "inside the batches, the order is not mixed"
+    )
+    with_drop = indices(answer, n, bs, True, True, seed_of(rng), rng.randrange(3))
+    expect_true(with_drop != plain, "with drop_last, nothing is shuffled")
+
+
+@check("the same arguments give the same batches")
+def repeatable(answer, rng, device):
+    seed = seed_of(rng)
+    epochs = [0, 1, 4, 2]
+    torch.manual_seed(seed_of(rng))
+    first = {epoch: indices(answer, 50, 8, True, False, seed, epoch) for epoch in epochs}
+    torch.manual_seed(seed_of(rng))
+    random.seed(seed_of(rng))
+    np.random.seed(seed_of(rng))
+    for epoch in rng.sample(epochs, len(epochs)):
+        expect_equal(
+            indices(answer, 50, 8, True, False, seed, epoch),
+            first[epoch],
+            name=f"epoch {epoch}, asked for again,",
+            hint="The order depends on something else: on the default generator, on an earlier "
+            "call. Resuming at this epoch would give other batches.",
+        )
+
+
+@check("each epoch and each seed has its own order")
+def pairs(answer, rng, device):
+    base = rng.randrange(2**31)
+    seen = {}
+    for seed in (0, 1, 2, base, base + 1, 2**32 - 1):
+        for epoch in (0, 1, 2, 5):
+            got = tuple(map(tuple, indices(answer, 60, 7, True, False, seed, epoch)))
+            expect_true(
+                got not in seen,
+                f"seed {seed} in epoch {epoch} has the order of seed {{}} in epoch {{}}".format(
+                    *seen.get(got, (0, 0))
+                ),
+                hint=PAIRS,
+            )
+            seen[got] = (seed, epoch)
+
+
+@check("no stream of the caller is moved")
+def streams(answer, rng, device):
+    for shuffle in (True, False):
+        torch.manual_seed(seed_of(rng))
+        torch.rand(3)
+        before = torch.get_rng_state()
+        others = random.getstate(), tuple(map(str, np.random.get_state()))
+        answer.batches(30, 4, shuffle, False, seed_of(rng), 2)
+        expect_true(
+            torch.equal(torch.get_rng_state(), before),
+            f"torch's default generator was moved (shuffle={shuffle})",
+            hint=STATE,
+        )
+        expect_true(
+            others == (random.getstate(), tuple(map(str, np.random.get_state()))),
+            "the generator of random or of numpy.random was moved",
+            hint="They have users too. torch.Generator() is a stream of your own.",
+        )
+
+
+def order_of(n, seed, epoch):
+    g = torch.Generator().manual_seed(seed)
+    for _ in range(epoch + 1):
+        order = torch.randperm(n, generator=g)
+    return order
+
+
+def parts(order, bs, drop_last):
+    return [p for p in order.split(bs) if len(p) == bs or (not drop_last and len(p))]
+
+
+@mutant("knows no epoch", caught_by=pairs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    return parts(order_of(n, seed, 0) if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("adds the epoch to the seed", caught_by=pairs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    return parts(order_of(n, seed + epoch, 0) if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("draws single indices", caught_by=once)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    g = torch.Generator().manual_seed(seed)
+    order = torch.arange(n)
+    if shuffle and n:
+        for _ in range(epoch + 1):
+            order = torch.randint(n, (n,), generator=g)
+    return parts(order, bs, drop_last)
+
+
+@mutant("always loses the rest", caught_by=in_order)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    return parts(order_of(n, seed, epoch) if shuffle else torch.arange(n), bs, True)
+
+
+@mutant("drops the last batch, whole or not", caught_by=dropped)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    found = parts(order_of(n, seed, epoch) if shuffle else torch.arange(n), bs, False)
+    return found[:-1] if drop_last else found
+
+
+@mutant("keeps an empty batch", caught_by=nothing)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    found = list((order_of(n, seed, epoch) if shuffle else torch.arange(n)).split(bs))
+    if drop_last and len(found[-1]) < bs and n:
+        found.pop()
+    return found
+
+
+@mutant("shuffles the batches, not the samples", caught_by=mixed)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    found = parts(torch.arange(n), bs, drop_last)
+    if shuffle:
+        found = [found[k] for k in order_of(len(found), seed, epoch)]
+    return found
+
+
+@mutant("shuffles inside the batches", caught_by=mixed)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    found = parts(torch.arange(n), bs, drop_last)
+    return [p[order_of(len(p), seed, epoch)] for p in found] if shuffle else found
+
+
+@mutant("seeds the default generator", caught_by=streams)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    torch.manual_seed(seed)
+    order = torch.arange(n)
+    for _ in range(epoch + 1 if shuffle else 0):
+        order = torch.randperm(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("shuffles from the default generator", caught_by=repeatable)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    state = torch.get_rng_state()
+    order = torch.arange(n)
+    for _ in range(epoch + 1 if shuffle else 0):
+        order = torch.randperm(n)
+    torch.set_rng_state(state)
+    return parts(order, bs, drop_last)
+
+
+@accepted("seeds the default generator inside a fence")
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    if n == 0:
+        return []
+    order = torch.arange(n)
+    if shuffle:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for _ in range(epoch + 1):
+                order = torch.randperm(n)
+    found = list(order.split(bs))
+    if drop_last and len(found[-1]) < bs:
+        del found[-1]
+    return found
+
+
+@accepted("draws a seed for each epoch from the seed")
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = torch.arange(n)
+    if shuffle:
+        seeds = torch.Generator().manual_seed(seed)
+        drawn = torch.randint(2**62, (epoch + 1,), generator=seeds)
+        g = torch.Generator().manual_seed(drawn[-1].item() % 2**32)
+        order = torch.randperm(n, generator=g)
+    count = n // bs if drop_last else -(-n // bs)
+    return [order[k * bs : (k + 1) * bs] for k in range(count)]
+
+
+equivalent(
+    "for _ in range(epoch + 1):",
+    "for _ in range(epoch + 2):",
+    because="Every epoch has its own place in the stream, one later: orders as good as these.",
+)

@@ -1,0 +1,294 @@
+"""Judges lessons/09_data/03_collate.md."""
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    equivalent,
+    expect_dtype,
+    expect_equal,
+    expect_shape,
+    expect_true,
+    expect_unchanged,
+    fail,
+    mutant,
+)
+
+KEYS = ("x", "mask", "len", "y")
+FROM_LENGTHS = "Place t of row b is data if t is smaller than the length of sequence b, whatever "
+FROM_LENGTHS += "number stands there."
+
+
+def batch_of(rng, lengths, dtype=torch.int64, low=1):
+    """Sequences of these lengths without a 0, and labels."""
+    top = 100
+    return [(torch.randint(low, top, (n,)).to(dtype), rng.randrange(5)) for n in lengths]
+
+
+def collated(answer, samples):
+    """What pad_collate returns: a dict of four tensors."""
+    got = answer.pad_collate(samples)
+    if not isinstance(got, dict):
+        fail(f"pad_collate returns a {type(got).__name__}, a dict is wanted")
+    missing = [key for key in KEYS if key not in got]
+    expect_true(not missing, f"the batch has no {missing}", hint="The keys are x, mask, len and y.")
+    return got
+
+
+def wanted(samples):
+    lengths = [len(s) for s, _ in samples]
+    T = max(lengths)
+    x = torch.zeros(len(samples), T, dtype=samples[0][0].dtype)
+    mask = torch.zeros(len(samples), T, dtype=torch.bool)
+    for b, (s, _) in enumerate(samples):
+        x[b, : lengths[b]] = s
+        mask[b, : lengths[b]] = True
+    return {
+        "x": x,
+        "mask": mask,
+        "len": torch.tensor(lengths),
+        "y": torch.tensor([label for _, label in samples]),
+    }
+
+
+HINTS = {
+    "x": "A row is its sequence, then zeros up to the longest sequence of the batch.",
+    "mask": FROM_LENGTHS,
+    "len": "The length is that of the sequence as it came.",
+    "y": "Label b belongs to sequence b.",
+}
+
+
+def compare(answer, samples, keys=KEYS):
+    got, right = collated(answer, samples), wanted(samples)
+    for key in keys:
+        expect_equal(
+            got[key],
+            right[key],
+            name=f'"{key}"',
+            hint=HINTS[key],
+            shape_hint="T is the longest length of this batch, B the number of samples.",
+            dtype_hint="x has the dtype of the sequences, mask is bool, len and y are int64.",
+        )
+
+
+def lengths_of(rng):
+    """Different lengths, the longest in any place."""
+    lengths = rng.sample(range(1, 9), rng.randrange(3, 6))
+    rng.shuffle(lengths)
+    return lengths
+
+
+@check("sequences come first in their rows, then zeros")
+def rows(answer, rng, device):
+    for lengths in (lengths_of(rng), [2, 5, 1, 5], [1, 6]):
+        compare(answer, batch_of(rng, lengths), keys=("x",))
+
+
+@check("the dtype is that of the sequences")
+def dtypes(answer, rng, device):
+    for dtype in (torch.int64, torch.int32, torch.float64, torch.float32, torch.uint8):
+        samples = batch_of(rng, lengths_of(rng), dtype)
+        got = collated(answer, samples)
+        expect_dtype(
+            got["x"],
+            dtype,
+            name='"x"',
+            hint="Token numbers stay integers: an embedding takes no floats.",
+        )
+        compare(answer, samples)
+
+
+@check("the mask is true for data, and only there")
+def masks(answer, rng, device):
+    lengths = lengths_of(rng)
+    samples = batch_of(rng, lengths)
+    got = collated(answer, samples)["mask"]
+    expect_shape(got, (len(lengths), max(lengths)), name="the mask")
+    expect_dtype(got, torch.bool, name="the mask")
+    compare(answer, samples, keys=("mask", "len"))
+
+
+@check("a 0 in a sequence is data")
+def zeros(answer, rng, device):
+    samples = batch_of(rng, lengths_of(rng), low=0)
+    for s, _ in samples:
+        s[-1] = 0
+        s[rng.randrange(len(s))] = 0
+    compare(answer, samples)
+    compare(answer, [(torch.zeros(n, dtype=torch.int64), n) for n in (3, 1, 4)])
+
+
+@check("an empty sequence is a row of zeros, and no data")
+def empty(answer, rng, device):
+    for lengths in ([0, *lengths_of(rng)], [3, 0, 1], [0, 0], [0]):
+        compare(answer, batch_of(rng, lengths))
+
+
+@check("lengths and labels are int64 and keep their order")
+def order(answer, rng, device):
+    lengths = lengths_of(rng)
+    samples = [(s, 10 + b) for b, (s, _) in enumerate(batch_of(rng, lengths))]
+    got = collated(answer, samples)
+    for key in ("len", "y"):
+        expect_dtype(got[key], torch.int64, name=f'"{key}"')
+    compare(answer, samples, keys=("len", "y"))
+
+
+@check("a batch of one is padded by nothing")
+def one(answer, rng, device):
+    compare(answer, batch_of(rng, [rng.randrange(1, 9)]))
+
+
+@check("strided sequences will do, and none is changed")
+def untouched(answer, rng, device):
+    base = torch.randint(1, 100, (4, 12))
+    samples = [(base[b, : 2 * n : 2], b) for b, n in enumerate((3, 5, 1, 2))]
+    given = list(samples)
+    with expect_unchanged(base):
+        got = collated(answer, samples)
+        expect_true(
+            len(samples) == len(given) and all(a is b for a, b in zip(samples, given, strict=True)),
+            "the list of samples was changed",
+            hint="The caller still needs it, in this order.",
+        )
+        got["x"].add_(1)
+    compare(answer, samples)
+
+
+@check("in a loader, each batch is as long as its longest")
+def loads(answer, rng, device):
+    samples = batch_of(rng, [1, 2, 3, 4, 5, 6, 7])
+    loader = DataLoader(samples, batch_size=3, collate_fn=answer.pad_collate)
+    shapes = [list(batch["x"].shape) for batch in loader]
+    expect_equal(
+        shapes,
+        [[3, 3], [3, 6], [1, 7]],
+        name="the shapes of the batches",
+        hint="T is the longest length of the batch, not of all data.",
+    )
+
+
+def right(samples):
+    return wanted(samples)
+
+
+@mutant("takes each 0 for filling", caught_by=zeros)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "mask": batch["x"] != 0}
+
+
+@mutant("counts what is not 0", caught_by=zeros)
+def pad_collate(samples):
+    batch = right(samples)
+    count = (batch["x"] != 0).sum(1)
+    return {**batch, "len": count, "mask": torch.arange(batch["x"].shape[1]) < count[:, None]}
+
+
+@mutant("makes floats of the tokens", caught_by=dtypes)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "x": batch["x"].float()}
+
+
+@mutant("makes integers of everything", caught_by=dtypes)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "x": batch["x"].long()}
+
+
+@mutant("masks one place too many", caught_by=masks)
+def pad_collate(samples):
+    batch = right(samples)
+    T = batch["x"].shape[1]
+    return {**batch, "mask": torch.arange(T) <= batch["len"][:, None]}
+
+
+@mutant("masks the filling", caught_by=masks)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "mask": ~batch["mask"]}
+
+
+@mutant("stacks", caught_by=rows)
+def pad_collate(samples):
+    return {**right(samples), "x": torch.stack([s for s, _ in samples])}
+
+
+@mutant("fills up on the left", caught_by=rows)
+def pad_collate(samples):
+    x = right(samples)["x"]
+    for b, (s, _) in enumerate(samples):
+        x[b] = 0
+        x[b, x.shape[1] - len(s) :] = s
+    return {**right(samples), "x": x}
+
+
+@mutant("makes every batch ten long", caught_by=loads)
+def pad_collate(samples):
+    batch = right(samples)
+    more = 10 - batch["x"].shape[1]
+    return {
+        **batch,
+        "x": torch.nn.functional.pad(batch["x"], (0, more)),
+        "mask": torch.nn.functional.pad(batch["mask"], (0, more)),
+    }
+
+
+@mutant("gives empty sequences a place", caught_by=empty)
+def pad_collate(samples):
+    batch = right(samples)
+    lengths = batch["len"].clamp(min=1)
+    return {**batch, "len": lengths, "mask": torch.arange(int(lengths.max())) < lengths[:, None]}
+
+
+@mutant("sorts the samples by length", caught_by=order)
+def pad_collate(samples):
+    return right(sorted(samples, key=lambda sample: -len(sample[0])))
+
+
+@mutant("sorts the caller's list", caught_by=untouched)
+def pad_collate(samples):
+    batch = right(samples)
+    samples.sort(key=lambda sample: len(sample[0]))
+    return batch
+
+
+@mutant("makes float labels", caught_by=order)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "y": batch["y"].float()}
+
+
+@accepted("leaves the padding to pad_sequence, twice")
+def pad_collate(samples):
+    sequences, labels = zip(*samples, strict=True)
+    ones = [torch.ones_like(s, dtype=torch.bool) for s in sequences]
+    mask = pad_sequence(ones, batch_first=True)
+    x = pad_sequence(list(sequences), batch_first=True)
+    return {"y": torch.as_tensor(labels), "x": x, "mask": mask, "len": mask.sum(dim=1)}
+
+
+@accepted("fills what the mask says in one go")
+def pad_collate(samples):
+    lengths = torch.as_tensor([s.numel() for s, _ in samples])
+    mask = torch.arange(lengths.amax().item()).expand(len(samples), -1) < lengths.unsqueeze(1)
+    x = torch.zeros(mask.shape, dtype=samples[0][0].dtype)
+    x[mask] = torch.cat([s for s, _ in samples])
+    return {"x": x, "mask": mask, "len": lengths, "y": torch.tensor([y for _, y in samples])}
+
+
+equivalent(
+    "T = int(lengths.max())",
+    "T = lengths.max()",
+    because="torch.zeros and torch.arange take a tensor of no dimension for a number.",
+)
+equivalent(
+    "x = torch.zeros(len(samples), T, dtype=samples[0][0].dtype)",
+    "x = torch.zeros(len(samples), T, dtype=samples[-1][0].dtype)",
+    because="All sequences have one dtype.",
+)
