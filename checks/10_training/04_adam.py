@@ -1,0 +1,809 @@
+"""Judges lessons/10_training/04_adam.md."""
+
+import copy
+from unittest import mock
+
+import torch
+from torch import nn
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_equal,
+    expect_true,
+    mutant,
+)
+
+FIRST = "After one step mh is g and vh is g * g. Correct m and v both, by this parameter's t."
+AVERAGES = "b1 belongs to the gradients, b2 to their squares. What is kept is m and v, uncorrected."
+EPS = "eps is added to the root of vh: vh.sqrt() + eps."
+DECAY = "p times 1 - lr * wd, beside the gradient: the decay is not divided by the root of v."
+OPTIONS = "Use lr, betas, eps and wd as they were given, with the defaults of the signature."
+NONE = "Where .grad is None there is no decay, and m, v and t wait. t is the parameter's own."
+GRAD = "The gradient belongs to the caller. Compute in new tensors."
+WALK = "A generator is empty after one walk. Keep list(params)."
+AFTER = " If checks above fail too, mend those first."
+SHAPES = ((3, 2), (), (1,), (0,), (2, 1, 3), (4,))
+
+
+def leaves(rng, device, dtype=torch.float32):
+    """Leaves of many shapes, the first one not contiguous."""
+    made = [torch.randn(shape, dtype=dtype, device=device) for shape in SHAPES]
+    made[0] = torch.randn(2, rng.randint(1, 5), dtype=dtype, device=device).T.clone()
+    return [tensor.requires_grad_() for tensor in made]
+
+
+def twins(params):
+    return [p.detach().clone().requires_grad_() for p in params]
+
+
+def give(params, others, factor=1.0):
+    """The same fresh gradient for each pair."""
+    for p, q in zip(params, others, strict=True):
+        p.grad = torch.randn_like(p) * factor
+        q.grad = p.grad.clone()
+
+
+def compare(params, others, hint, when):
+    """In float64 all but the last digits, so that a small decay is seen."""
+    for i, (p, q) in enumerate(zip(params, others, strict=True)):
+        near = {"rtol": 1e-6, "atol": 1e-7} if p.dtype == torch.float64 else {}
+        expect_close(p.detach(), q.detach(), name=f"parameter {i} after {when}", hint=hint, **near)
+
+
+def both(answer, rng, device, dtype=torch.float32, **options):
+    """The learner's optimizer and torch's, each with its own equal parameters."""
+    params = leaves(rng, device, dtype)
+    others = twins(params)
+    mine = answer.AdamW(params, **options)
+    if "wd" in options:
+        options["weight_decay"] = options.pop("wd")
+    return params, others, mine, torch.optim.AdamW(others, **options)
+
+
+def agree(answer, rng, device, hint, factors, **options):
+    """Both go the same way, step by step, with gradients of these sizes."""
+    for dtype in (torch.float32, torch.float64):
+        params, others, mine, torchs = both(answer, rng, device, dtype, **options)
+        for step, factor in enumerate(factors, 1):
+            give(params, others, factor)
+            mine.step()
+            torchs.step()
+            compare(params, others, hint, f"step {step}, with gradients of about {factor:g},")
+
+
+@check("the first step is lr, whatever the size of the gradient")
+def first(answer, rng, device):
+    for size in (1000.0, 100.0):
+        agree(answer, rng, device, FIRST, (size,), lr=0.1 + rng.random() / 10, wd=0.0)
+
+
+@check("six steps with shrinking gradients")
+def averages(answer, rng, device):
+    sizes = [1000.0 / 2**k for k in range(6)]
+    agree(answer, rng, device, AVERAGES, sizes, lr=0.05, wd=0.0)
+
+
+@check("eps stands outside of the root")
+def epsilon(answer, rng, device):
+    for size in (1e-6, 1e-8):
+        agree(answer, rng, device, EPS, (size,) * 2, lr=0.1, wd=0.0)
+    agree(answer, rng, device, EPS, (1.0, 0.1, 2.0), lr=0.1, wd=0.0, eps=0.3)
+    params, others, mine, torchs = both(answer, rng, device, lr=0.1, wd=0.0)
+    give(params, others, 0.0)
+    mine.step()
+    torchs.step()
+    compare(params, others, EPS, "a step with gradients of zeros and no decay")
+
+
+@check("the decay is beside the gradient")
+def decay(answer, rng, device):
+    wd = 0.1 + rng.random()
+    agree(answer, rng, device, DECAY, (0.0, 0.0), lr=0.1, wd=wd)
+    agree(answer, rng, device, DECAY, (1000.0, 100.0, 300.0), lr=0.1, wd=wd)
+
+
+@check("lr, betas, eps and wd are those of the call")
+def options(answer, rng, device):
+    sizes = (100.0, 300.0, 200.0)
+    agree(answer, rng, device, OPTIONS, sizes)
+    agree(answer, rng, device, OPTIONS, sizes, lr=0.3)
+    agree(answer, rng, device, OPTIONS, sizes, betas=(0.3 + rng.random() / 2, 0.6))
+    agree(answer, rng, device, OPTIONS, sizes, lr=0.1, betas=(0.0, 0.9), wd=0.2)
+    agree(answer, rng, device, OPTIONS, sizes, lr=0.1, betas=(0.9, 0.0))
+
+
+@check("a parameter without a gradient is skipped")
+def skipped(answer, rng, device):
+    params, others, mine, torchs = both(answer, rng, device, lr=0.1, wd=0.5)
+    for missing in ((1, 4), (), (0, 4), (2, 3, 5), ()):
+        give(params, others)
+        for i in missing:
+            params[i].grad = others[i].grad = None
+        mine.step()
+        torchs.step()
+        for i in missing:
+            expect_true(params[i].grad is None, f"parameter {i} has a .grad now", hint=NONE)
+        compare(params, others, NONE + AFTER, f"a step with no gradient at {list(missing)}")
+
+
+@check("no gradient changes, and none is kept")
+def gradients(answer, rng, device):
+    params, others, mine, torchs = both(answer, rng, device, lr=0.1, betas=(0.0, 0.5), wd=0.3)
+    give(params, others)
+    held = [p.grad for p in params]
+    for step in range(1, 5):
+        mine.step()
+        for i, (p, q, old) in enumerate(zip(params, others, held, strict=True)):
+            expect_true(p.grad is old, f".grad {i} is another tensor after a step", hint=GRAD)
+            expect_equal(old, q.grad, name=f".grad {i} after step {step}", hint=GRAD)
+        torchs.step()
+        compare(
+            params,
+            others,
+            GRAD + AFTER,
+            f"step {step}, each gradient in the tensor of the one before",
+        )
+        for p, q in zip(params, others, strict=True):
+            p.grad.normal_()
+            q.grad.copy_(p.grad)
+
+
+@check("parameters stay leaves, and autograd stays on")
+def graphless(answer, rng, device):
+    params, others, mine, _ = both(answer, rng, device, lr=0.1)
+    for _ in range(2):
+        give(params, others)
+        mine.step()
+        on = torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+        hint = "Switch it off for the step alone: @torch.no_grad(), or a with block."
+        expect_true(on, "autograd is off after step()", hint=hint)
+        hint = "Under no_grad an in-place method leaves it what it is."
+        for i, p in enumerate(params):
+            sound = p.is_leaf and p.requires_grad
+            expect_true(sound, f"parameter {i} is no leaf that requires gradients", hint=hint)
+
+
+@check("a generator will do")
+def generator(answer, rng, device):
+    params = leaves(rng, device)
+    others = twins(params)
+    mine = answer.AdamW((p for p in params), lr=0.1)
+    torchs = torch.optim.AdamW(others, lr=0.1)
+    for step in range(1, 4):
+        give(params, others)
+        mine.step()
+        torchs.step()
+        compare(params, others, WALK + AFTER, f"step {step}, the parameters from a generator,")
+
+
+@check("a network goes the way that it goes with torch.optim.AdamW")
+def trains(answer, rng, device):
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).to(device)
+    other = copy.deepcopy(model)
+    batches = [torch.randn(6, 4, device=device) for _ in range(5)]
+    torchs = torch.optim.AdamW(other.parameters(), lr=0.01, weight_decay=0.1)
+    used = []
+    made = torch.optim.Optimizer.__init__
+
+    def noted(self, *args, **kwargs):
+        used.append(self)
+        made(self, *args, **kwargs)
+
+    with mock.patch.object(torch.optim.Optimizer, "__init__", noted):
+        mine = answer.AdamW(list(model.parameters()), lr=0.01, wd=0.1)
+        for net, opt in ((other, torchs), (model, mine)):
+            for batch in batches:
+                net.zero_grad()
+                (net(batch[:, :3]) - batch[:, 3:]).square().mean().backward()
+                opt.step()
+    expect_true(not used, "it leaves the work to torch.optim", hint="Write the seven lines.")
+    hint = "The seven lines for each parameter, with m, v and t of its own."
+    for i, (p, q) in enumerate(zip(model.parameters(), other.parameters(), strict=True)):
+        expect_close(p.detach(), q.detach(), name=f"parameter {i} after 5 steps", hint=hint,
+                     rtol=1e-3, atol=1e-4)  # fmt: skip
+
+
+@mutant("adds the decay to the gradient, as Adam does", caught_by=decay)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad + self.wd * p
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("decays without the lr", caught_by=decay)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("decays the parameter after its step", caught_by=decay)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+            p *= 1 - self.lr * self.wd
+
+
+@mutant("corrects nothing", caught_by=first)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m
+            vh = v
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("corrects m alone", caught_by=first)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("corrects as if each step were the first", caught_by=averages)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1)
+            vh = v / (1 - b2)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("keeps what is corrected", caught_by=averages)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            self.state[p] = mh, vh, t
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("adds eps under the root", caught_by=epsilon)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh + self.eps).sqrt()
+
+
+@mutant("adds eps before the correction", caught_by=epsilon)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = (v.sqrt() + self.eps) / (1 - b2**t) ** 0.5
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / vh
+
+
+@mutant("has no eps", caught_by=epsilon)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / vh.sqrt()
+
+
+@mutant("divides by v, not by its root", caught_by=first)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh + self.eps)
+
+
+@mutant("swaps the betas", caught_by=averages)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b2, b1 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("sums the gradients as SGD does", caught_by=averages)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + g
+            v = b2 * v + g * g
+            self.state[p] = m, v, t
+            mh = m * (1 - b1) / (1 - b1**t)
+            vh = v
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("knows one pair of betas", caught_by=options)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = 0.9, 0.999
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("knows one eps", caught_by=epsilon)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + 1e-8)
+
+
+@mutant("counts one t for all parameters", caught_by=averages)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        self.t = getattr(self, "t", 0)
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            self.t += 1
+            t = self.t
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("counts the calls of step, not those of a parameter", caught_by=skipped)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        self.t = getattr(self, "t", 0) + 1
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t = self.t
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("takes None for zeros", caught_by=skipped)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            g = torch.zeros_like(p) if p.grad is None else p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("decays before it looks for a gradient", caught_by=skipped)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            p *= 1 - self.lr * self.wd
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("writes the squares into the gradient", caught_by=gradients)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g.square_()
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("marks no parameter as trainable", caught_by=graphless)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p.requires_grad_(False)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("keeps the generator", caught_by=generator)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = params
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("leaves it to torch", caught_by=trains)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.opt = torch.optim.AdamW(params, lr=lr, betas=betas, eps=eps, weight_decay=wd)
+
+    def step(self):
+        self.opt.step()
+
+
+@accepted("lists of state, all in place")
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.rows = [[p, torch.zeros_like(p), torch.zeros_like(p), 0] for p in params]
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+
+    def step(self):
+        b1, b2 = self.betas
+        with torch.no_grad():
+            for row in self.rows:
+                p, m, v, _ = row
+                if p.grad is None:
+                    continue
+                row[3] += 1
+                p.mul_(1 - self.lr * self.wd)
+                m.lerp_(p.grad, 1 - b1)
+                v.mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+                root = (v / (1 - b2 ** row[3])).sqrt_().add_(self.eps)
+                p.addcdiv_(m, root, value=-self.lr / (1 - b1 ** row[3]))
+
+
+@accepted("writes to .data, with the corrections as scalars")
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.m = [torch.zeros_like(p.data) for p in self.params]
+        self.v = [torch.zeros_like(p.data) for p in self.params]
+        self.t = [0 for p in self.params]
+        self.lr, (self.b1, self.b2), self.eps, self.wd = lr, betas, eps, wd
+
+    def step(self):
+        for i, p in enumerate(self.params):
+            if p.grad is not None:
+                g = p.grad.data
+                self.t[i] += 1
+                self.m[i] = self.b1 * self.m[i] + (1 - self.b1) * g
+                self.v[i] = self.b2 * self.v[i] + (1 - self.b2) * g**2
+                c1 = 1 - self.b1 ** self.t[i]
+                c2 = 1 - self.b2 ** self.t[i]
+                step = self.m[i] / c1 / ((self.v[i] / c2) ** 0.5 + self.eps)
+                p.data = p.data - self.lr * self.wd * p.data - self.lr * step

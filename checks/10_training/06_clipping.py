@@ -1,0 +1,355 @@
+"""Judges lessons/10_training/06_clipping.md."""
+
+import copy
+
+import torch
+from torch import nn
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    equivalent,
+    expect_close,
+    expect_equal,
+    expect_raises,
+    expect_true,
+    mutant,
+)
+
+ONE = "All gradients are one long vector: the root of the sum of all their squares, before the "
+ONE += "clip. The length of the list of lengths is just that."
+FACTOR = "One factor for all of them: max_norm divided by the norm of all gradients together."
+SHORT = "The bound is an upper one. Whatever is shorter passes as it is."
+BOTH = "One factor for all of them, and none for what is within the bound."
+INPLACE = "Others may hold the same tensor. Write into it, as mul_ does, and bind no new one."
+
+
+def leaf(grad, device, dtype=torch.float32):
+    """A parameter with this gradient, or with none."""
+    if grad is None:
+        return torch.zeros(3, device=device, dtype=dtype, requires_grad=True)
+    p = torch.zeros(grad.shape, device=device, dtype=dtype, requires_grad=True)
+    p.grad = grad.to(device=device, dtype=dtype)
+    return p
+
+
+def params_of_norm(rng, device, norm, dtype=torch.float32):
+    """Parameters of many shapes, some without a gradient, whose gradients have this norm."""
+    n = rng.randint(2, 5)
+    shapes = [(n, 3), (), (1,), (0,), (2, n, 2), (n,)]
+    grads = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    grads = [g * norm / total(grads) for g in grads]
+    params = [leaf(g, device, dtype) for g in grads]
+    turned = params[0].grad.T.contiguous().T  # not contiguous
+    params[0].grad = turned
+    params.insert(rng.randrange(len(params)), leaf(None, device, dtype))
+    rng.shuffle(params)
+    return params
+
+
+def total(grads):
+    """The norm of all gradients in float64."""
+    return torch.cat([g.detach().double().flatten() for g in grads]).square().sum().sqrt()
+
+
+def grads_of(params):
+    return [p.grad for p in params if p.grad is not None]
+
+
+def clones(params):
+    return [g.clone() for g in grads_of(params)]
+
+
+def clipped(answer, params, max_norm):
+    """What clip_ returns, as a 0-d tensor."""
+    norm = answer.clip_(params, max_norm)
+    expect_true(
+        isinstance(norm, torch.Tensor) and norm.ndim == 0,
+        "the result is not a 0-d tensor",
+        hint="torch.linalg.vector_norm returns one. Without any gradient it is torch.tensor(0.0).",
+    )
+    return norm
+
+
+@check("it returns the norm of all gradients before the clip", forbid=("torch._foreach_norm",))
+def returned(answer, rng, device):
+    for norm, bound in ((7.0, 2.0), (0.6, 2.0), (40.0, 50.0)):
+        for dtype in (torch.float32, torch.float64):
+            params = params_of_norm(rng, device, norm * (1 + rng.random() / 10), dtype)
+            wanted = total(grads_of(params))
+            got = clipped(answer, params, bound)
+            expect_close(got, wanted, dtype=dtype, name="the norm", hint=ONE)
+
+
+@check("long gradients are scaled by one factor")
+def scaled(answer, rng, device):
+    for bound in (1.0, 0.05, 4):
+        for dtype in (torch.float32, torch.float64):
+            params = params_of_norm(rng, device, bound * (1.2 + 9 * rng.random()), dtype)
+            before = clones(params)
+            factor = bound / total(before)
+            clipped(answer, params, bound)
+            for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
+                wanted = old.double() * factor
+                expect_close(now, wanted, dtype=dtype, name=f"gradient {i}", hint=FACTOR)
+
+
+@check("gradients within the bound keep every bit")
+def kept(answer, rng, device):
+    for norm, bound in ((0.5, 1.0), (0.97, 1.0), (1e-8, 2.0), (0.0, 1.0), (80.0, 100.0)):
+        params = params_of_norm(rng, device, norm)
+        before = clones(params)
+        clipped(answer, params, bound)
+        for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
+            expect_equal(now, old, name=f"gradient {i}, for norm {norm} and bound {bound},",
+                         hint=SHORT)  # fmt: skip
+
+
+@check("a generator will do, and parameters without gradients")
+def any_iterable(answer, rng, device):
+    params = params_of_norm(rng, device, 6.0)
+    without = [p for p in params if p.grad is None]
+    got = clipped(answer, (p for p in params), 3.0)
+    hint = "A generator is empty after one walk. Keep the gradients in a list first."
+    expect_close(got.double(), torch.tensor(6.0, device=device).double(), name="the norm", hint=ONE)
+    left = total(grads_of(params)).item()
+    expect_true(
+        abs(left - 3) < 1e-3,
+        f"the norm after the clip to 3 of a generator's parameters is {left:.4g}",
+        hint=hint,
+    )
+    expect_true(
+        all(p.grad is None for p in without),
+        "a parameter without a gradient has one now",
+        hint="None means that the loss did not reach it. The optimizer skips it.",
+    )
+    for none in ([], [leaf(None, device)], (leaf(None, device) for _ in range(2))):
+        value = clipped(answer, none, 1.0).item()
+        expect_true(value == 0, f"without any gradient the norm is {value}", hint="It is 0.")
+
+
+@check("it works in the gradients' own tensors")
+def in_place(answer, rng, device):
+    params = params_of_norm(rng, device, 9.0)
+    held, values = grads_of(params), [p.detach().clone() for p in params]
+    clipped(answer, iter(params), 1.0)
+    for old, now in zip(held, grads_of(params), strict=True):
+        expect_true(old is now, "a .grad is another tensor than before", hint=INPLACE)
+    left = total(held).item()
+    expect_true(abs(left - 1) < 1e-3, f"the norm after the clip to 1 is {left:.4g}", hint=INPLACE)
+    for p, old in zip(params, values, strict=True):
+        expect_equal(p.detach(), old, name="a parameter", hint="Clip gradients, not parameters.")
+
+
+@check("a norm that is not finite is an error, and nothing has changed")
+def refused(answer, rng, device):
+    for bad in (float("nan"), float("inf"), -float("inf")):
+        for norm in (0.5, 20.0):
+            params = params_of_norm(rng, device, norm)
+            target = rng.choice([g for g in grads_of(params) if g.ndim and g.numel()])
+            target[(-1,) * target.ndim] = bad
+            before = clones(params)
+            message = f"one gradient has a {bad}, and there was no RuntimeError"
+            hint = "A NaN is neither above the bound nor below. Ask isfinite() first."
+            with expect_raises(RuntimeError, message, hint=hint):
+                answer.clip_(params, 1.0)
+            for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
+                hint = "Raise before the first gradient is touched, so that the caller can look."
+                expect_equal(now, old, name=f"gradient {i} after the error", hint=hint)
+
+
+@check("a training run with a bad batch goes as with torch's own clip")
+def run(answer, rng, device):
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).to(device)
+    other = copy.deepcopy(model)
+    batches = [torch.randn(6, 4, device=device) for _ in range(5)]
+    batches[2] = batches[2] * 1000
+    torchs = nn.utils.clip_grad_norm_
+    for net, clip in ((model, answer.clip_), (other, torchs)):
+        opt = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.5)
+        for batch in batches:
+            opt.zero_grad()
+            (net(batch[:, :3]) - batch[:, 3:]).square().mean().backward()
+            clip(net.parameters(), 0.7)
+            opt.step()
+    for (name, p), q in zip(model.named_parameters(), other.parameters(), strict=True):
+        expect_close(p.detach(), q.detach(), name=f"{name} after 5 steps", rtol=1e-3, atol=1e-4,
+                     hint=BOTH)  # fmt: skip
+
+
+@mutant("clips each gradient by its own norm", caught_by=scaled)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    lengths = [torch.linalg.vector_norm(g) for g in grads]
+    norm = torch.linalg.vector_norm(torch.stack(lengths))
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    for g, length in zip(grads, lengths, strict=True):
+        if length > max_norm:
+            g.mul_(max_norm / length)
+    return norm
+
+
+@mutant("clamps each value", caught_by=scaled)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    norm = torch.cat([g.flatten() for g in grads]).square().sum().sqrt()
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    for g in grads:
+        g.clamp_(-max_norm, max_norm)
+    return norm
+
+
+@mutant("always scales to the bound", caught_by=kept)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    norm = torch.cat([g.flatten() for g in grads]).square().sum().sqrt()
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    for g in grads:
+        g.mul_(max_norm / (norm + 1e-6))
+    return norm
+
+
+@mutant("returns the norm after the clip", caught_by=returned)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    norm = torch.cat([g.flatten() for g in grads]).square().sum().sqrt()
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    if norm > max_norm:
+        for g in grads:
+            g.mul_(max_norm / norm)
+    return norm.clamp(max=max_norm)
+
+
+@mutant("adds up the lengths", caught_by=returned)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    norm = sum(torch.linalg.vector_norm(g) for g in grads)
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    if norm > max_norm:
+        for g in grads:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@mutant("walks the iterable twice", caught_by=any_iterable)
+def clip_(params, max_norm):
+    lengths = [torch.linalg.vector_norm(p.grad) for p in params if p.grad is not None]
+    if not lengths:
+        return torch.tensor(0.0)
+    norm = torch.linalg.vector_norm(torch.stack(lengths))
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    if norm > max_norm:
+        for p in params:
+            if p.grad is not None:
+                p.grad.mul_(max_norm / norm)
+    return norm
+
+
+@mutant("binds new gradients", caught_by=in_place)
+def clip_(params, max_norm):
+    params = [p for p in params if p.grad is not None]
+    if not params:
+        return torch.tensor(0.0)
+    norm = torch.cat([p.grad.flatten() for p in params]).square().sum().sqrt()
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    if norm > max_norm:
+        for p in params:
+            p.grad = p.grad * (max_norm / norm)
+    return norm
+
+
+@mutant("lets NaN and inf through", caught_by=refused)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    norm = torch.cat([g.flatten() for g in grads]).square().sum().sqrt()
+    for g in grads:
+        g.mul_((max_norm / (norm + 1e-6)).clamp(max=1))
+    return norm
+
+
+@mutant("looks for NaN alone", caught_by=refused)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    norm = torch.cat([g.flatten() for g in grads]).square().sum().sqrt()
+    if norm.isnan():
+        raise RuntimeError("not finite")
+    if norm > max_norm:
+        for g in grads:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@mutant("scales before it complains", caught_by=refused)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.tensor(0.0)
+    norm = torch.cat([g.flatten() for g in grads]).square().sum().sqrt()
+    for g in grads:
+        g.mul_((max_norm / (norm + 1e-6)).clamp(max=1))
+    if not norm.isfinite():
+        raise RuntimeError("not finite")
+    return norm
+
+
+@mutant("leaves it to torch", caught_by=returned)
+def clip_(params, max_norm):
+    params = list(params)
+    return nn.utils.clip_grad_norm_(params, max_norm, error_if_nonfinite=True)
+
+
+@accepted("one long vector, and a scale of at most 1")
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.zeros(())
+    norm = torch.cat([g.reshape(-1) for g in grads]).pow(2).sum().sqrt()
+    if norm.isnan() or norm.isinf():
+        raise RuntimeError("gradients are not finite")
+    scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+    for g in grads:
+        g *= scale
+    return norm
+
+
+@accepted("adds up squares, and copies the scaled values in")
+def clip_(params, max_norm):
+    params, squares = list(params), torch.zeros(())
+    for p in params:
+        if p.grad is not None:
+            squares = squares.to(p.grad) + (p.grad * p.grad).sum()
+    norm = squares.sqrt()
+    if not torch.isfinite(norm):
+        raise RuntimeError("gradients are not finite")
+    for p in params:
+        if p.grad is not None and norm > max_norm:
+            p.grad.copy_(p.grad / norm * max_norm)
+    return norm
+
+
+equivalent(
+    "if norm > max_norm:",
+    "if norm >= max_norm:",
+    because="At the bound itself the factor is 1.",
+)

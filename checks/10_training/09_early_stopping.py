@@ -1,0 +1,410 @@
+"""Judges lessons/10_training/09_early_stopping.md."""
+
+import copy
+import gc
+import math
+import weakref
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_equal,
+    expect_raises,
+    expect_true,
+    mutant,
+)
+
+NAN = float("nan")
+ROW = "Each value that is better sets the count back to 0. The end is reached when the last "
+ROW += "`patience` values were all no better; the same value is no better."
+DELTA = "Better means val < best - min_delta. A value that is not better leaves `best` where it is."
+NANS = "Ask `val < best - min_delta`: that is False for NaN. Its opposite is False for NaN too."
+COPY = "state_dict() hands out the model's own tensors, which train on. copy.deepcopy makes others."
+BEST = "After restore the model is what it was when the best value was handed in."
+INTO = "load_state_dict copies numbers into the tensors that the model has."
+
+
+def model_of(number, device):
+    """A model with parameters and buffers, all of them filled with a number."""
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).to(device)
+    fill(model, number)
+    return model
+
+
+def fill(model, number):
+    with torch.no_grad():
+        for t in model.state_dict().values():
+            t.fill_(number)
+
+
+def expect_filled(model, number, when, hint):
+    """All parameters and buffers hold this number."""
+    for name, t in model.state_dict().items():
+        expect_equal(t, torch.full_like(t, number), name=f"{name} {when}", hint=hint)
+
+
+def walk(answer, values, device, hint, patience, *min_delta):
+    """Hand in the values one by one, and compare each answer with the rule of the task."""
+    stop = answer.EarlyStop(patience, *min_delta)
+    delta = min_delta[0] if min_delta else 0.0
+    model, best, bad = model_of(0, device), math.inf, 0
+    for n, val in enumerate(values, 1):
+        fill(model, n)
+        ends = stop.step(val, model)
+        better = val < best - delta
+        best, bad = (val, 0) if better else (best, bad + 1)
+        shown = ", ".join(f"{v:.4g}" for v in values[:n])
+        where = f"after {shown} with patience {patience} and min_delta {delta}"
+        kind = type(ends).__name__
+        expect_true(isinstance(ends, bool), f"step returns an object of type {kind}, not a bool")
+        expect_true(ends == (bad >= patience), f"{where}, step returns {ends}", hint=hint)
+        expect_true(stop.best == best, f"{where}, best is {stop.best}, not {best}", hint=hint)
+
+
+@check("it ends after `patience` values in a row that are no better")
+def patient(answer, rng, device):
+    walk(answer, [1.0, 0.9, 0.95, 0.5, 0.6, 0.55, 0.4, 0.7], device, ROW, 2)
+    walk(answer, [0.5, 0.6], device, ROW, 1)
+    walk(answer, [-1.0, -2.0, -1.5, -1.6, -2.5, -1.0, -1.0, -1.0, -1.0], device, ROW, 3)
+    walk(answer, [0.7, 0.7, 0.7], device, ROW, 2)  # the same is not better
+    values = [rng.random() for _ in range(12)]
+    walk(answer, values, device, ROW, rng.randint(1, 4))
+
+
+@check("a gain must be larger than min_delta")
+def large_enough(answer, rng, device):
+    walk(answer, [1.0, 0.95, 0.9, 0.85, 0.7, 0.65], device, DELTA, 3, 0.2)
+    walk(answer, [2.0, 1.5, 1.0, 0.6], device, DELTA, 2, 0.5)  # exactly min_delta is not more
+    walk(answer, [1.0, 0.9999, 0.9998], device, DELTA, 2, 0.01)
+    walk(answer, [rng.random() for _ in range(9)], device, DELTA, 3, 0.1)
+
+
+@check("NaN is never better")
+def not_a_number(answer, rng, device):
+    walk(answer, [1.0, 0.5, NAN, 0.7, 0.4, NAN, NAN], device, NANS, 3)
+    walk(answer, [NAN, NAN, 3.0, NAN, 2.0], device, NANS, 4)
+    walk(answer, [0.3, NAN], device, NANS, 1)
+    walk(answer, [NAN, NAN], device, NANS, 2)
+
+
+@check("restore brings the best parameters and buffers back")
+def restored(answer, rng, device):
+    stop = answer.EarlyStop(3)
+    model = model_of(0, device)
+    for n, val in enumerate((0.9, 0.5, 0.7, NAN), 1):
+        fill(model, n)
+        stop.step(val, model)
+        expect_filled(model, n, "after step", "step only looks at the model.")
+    stop.restore(model)
+    expect_filled(model, 2, "of the best, after more training", COPY)
+    other = model_of(9, device)
+    stop.restore(other)
+    expect_filled(other, 2, "of another model", "restore fills the model that it is given.")
+
+
+@check("it can be restored again after more training")
+def again(answer, rng, device):
+    stop = answer.EarlyStop(3)
+    model = model_of(1, device)
+    stop.step(0.5, model)
+    for n in (2, 3):
+        fill(model, n)
+        stop.restore(model)
+        expect_filled(
+            model, 1, "after another restore", "What is kept must not become the model's."
+        )
+    fill(model, 4)
+    stop.step(0.4, model)
+    fill(model, 5)
+    stop.restore(model)
+    expect_filled(model, 4, "after a new best", "A better value takes the place of the old one.")
+
+
+@check("the model's Parameters stay the objects that they are")
+def same_objects(answer, rng, device):
+    stop = answer.EarlyStop(2)
+    model = model_of(1, device)
+    held = [*model.parameters(), *model.buffers()]
+    model.eval()
+    stop.step(0.5, model)
+    fill(model, 2)
+    stop.restore(model)
+    now = [*model.parameters(), *model.buffers()]
+    same = all(a is b for a, b in zip(held, now, strict=True))
+    expect_true(same, "a Parameter or buffer is another object after restore", hint=INTO)
+    expect_true(
+        all(p.requires_grad for p in model.parameters()),
+        "a Parameter does not require grad any more",
+        hint=INTO,
+    )
+    expect_true(
+        not model.training, "the model is in another mode", hint="That is not its business."
+    )
+
+
+@check("a tensor will do, and its graph is let go")
+def no_graph(answer, rng, device):
+    stop = answer.EarlyStop(2)
+    model = model_of(1, device)
+    for number, is_best in ((0.5, True), (0.75, False)):
+        leaf = torch.tensor([number], device=device, requires_grad=True)
+        part = leaf * 1
+        loss = (part * part / part).sum()  # the graph has saved `part`
+        alive = weakref.ref(part)
+        ends = stop.step(loss, model)
+        expect_true(isinstance(ends, bool), "step does not return a bool for a tensor")
+        kind = type(stop.best).__name__
+        hint = "item() makes a number of a 0-d tensor."
+        expect_true(isinstance(stop.best, float), f"best is of type {kind}, not float", hint=hint)
+        del part, loss
+        gc.collect()
+        message = "the graph of a validation loss that was " + (
+            "the best" if is_best else "no better"
+        )
+        expect_true(alive() is None, f"{message} is still alive", hint=hint)
+    expect_true(stop.best == 0.5, f"best is {stop.best} after tensors of 0.5 and 0.75")
+
+
+@check("without a best there is nothing to restore")
+def nothing(answer, rng, device):
+    for values in ((), (NAN,), (NAN, math.inf)):
+        stop = answer.EarlyStop(5)
+        model = model_of(3, device)
+        for val in values:
+            stop.step(val, model)
+        message = f"restore after the values {list(values)} raises no RuntimeError"
+        with expect_raises(RuntimeError, message, hint="No value was ever below inf."):
+            stop.restore(model)
+        expect_filled(model, 3, "after a restore that failed", "Raise before you load.")
+
+
+@check("a training run ends with the model that was best")
+def run(answer, rng, device):
+    x, y = torch.randn(8, 5, device=device), torch.randn(8, 1, device=device)
+    vx, vy = torch.randn(30, 5, device=device), torch.randn(30, 1, device=device)
+    model = nn.Sequential(nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 1)).to(device)
+    opt = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    stop, seen = answer.EarlyStop(4), []
+    for _ in range(60):
+        opt.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        opt.step()
+        val = F.mse_loss(model(vx), vy)
+        seen.append((val.item(), copy.deepcopy(model.state_dict())))
+        if stop.step(val, model):
+            break
+    stop.restore(model)
+    best = min((val for val, _ in seen if not math.isnan(val)))
+    wanted = next(state for val, state in seen if val == best)
+    for name, t in model.state_dict().items():
+        expect_equal(t, wanted[name], name=f"{name} after the run", hint=BEST)
+
+
+class Right:
+    """A right answer, for mutants to be wrong in one place."""
+
+    def __init__(self, patience, min_delta=0.0):
+        self.patience, self.min_delta = patience, min_delta
+        self.best, self.bad, self.state = math.inf, 0, None
+
+    def number(self, val):
+        return val.item() if isinstance(val, torch.Tensor) else val
+
+    def better(self, val):
+        return val < self.best - self.min_delta
+
+    def keep(self, model):
+        self.state = copy.deepcopy(model.state_dict())
+
+    def step(self, val, model):
+        val = self.number(val)
+        if self.better(val):
+            self.best, self.bad = val, 0
+            self.keep(model)
+        else:
+            self.bad += 1
+        return self.bad >= self.patience
+
+    def restore(self, model):
+        if self.state is None:
+            raise RuntimeError("nothing kept")
+        model.load_state_dict(self.state)
+
+
+@mutant("keeps the model's own tensors", caught_by=restored)
+class EarlyStop(Right):
+    def keep(self, model):
+        self.state = model.state_dict()
+
+
+@mutant("makes a new dict of the same tensors", caught_by=restored)
+class EarlyStop(Right):
+    def keep(self, model):
+        self.state = dict(model.state_dict())
+
+
+@mutant("keeps parameters alone", caught_by=restored)
+class EarlyStop(Right):
+    def keep(self, model):
+        self.state = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    def restore(self, model):
+        if self.state is None:
+            raise RuntimeError("nothing kept")
+        model.load_state_dict(self.state, strict=False)
+
+
+@mutant("counts all bad values, in a row or not", caught_by=patient)
+class EarlyStop(Right):
+    def step(self, val, model):
+        bad = self.bad
+        ends = super().step(val, model)
+        if not ends and self.bad == 0:
+            self.bad = bad
+        return self.bad >= self.patience
+
+
+@mutant("ends one value too late", caught_by=patient)
+class EarlyStop(Right):
+    def step(self, val, model):
+        super().step(val, model)
+        return self.bad > self.patience
+
+
+@mutant("takes the same value for a better one", caught_by=patient)
+class EarlyStop(Right):
+    def better(self, val):
+        return val <= self.best - self.min_delta
+
+
+@mutant("asks whether it is worse", caught_by=not_a_number)
+class EarlyStop(Right):
+    def better(self, val):
+        return not val >= self.best - self.min_delta
+
+
+@mutant("compares with the value before", caught_by=patient)
+class EarlyStop(Right):
+    def step(self, val, model):
+        last, self.last = getattr(self, "last", math.inf), self.number(val)
+        if self.last < last - self.min_delta:
+            self.best, self.bad = self.last, 0
+            self.keep(model)
+        else:
+            self.bad += 1
+        return self.bad >= self.patience
+
+
+@mutant("lets tiny gains move the best", caught_by=large_enough)
+class EarlyStop(Right):
+    def step(self, val, model):
+        val = self.number(val)
+        ends = super().step(val, model)
+        if val < self.best:
+            self.best = val
+        return ends
+
+
+@mutant("ignores min_delta", caught_by=large_enough)
+class EarlyStop(Right):
+    def better(self, val):
+        return val < self.best
+
+
+@mutant("adds min_delta instead", caught_by=large_enough)
+class EarlyStop(Right):
+    def better(self, val):
+        return val < self.best + self.min_delta
+
+
+@mutant("keeps the tensor that it is given", caught_by=no_graph)
+class EarlyStop(Right):
+    def number(self, val):
+        return val
+
+
+@mutant("keeps a log of tensors", caught_by=no_graph)
+class EarlyStop(Right):
+    def step(self, val, model):
+        self.log = [*getattr(self, "log", []), val]
+        return super().step(val, model)
+
+
+@mutant("hands its own tensors to the model", caught_by=again)
+class EarlyStop(Right):
+    def restore(self, model):
+        if self.state is None:
+            raise RuntimeError("nothing kept")
+        for name, p in [*model.named_parameters(), *model.named_buffers()]:
+            p.data = self.state[name]
+
+
+@mutant("assigns new Parameters", caught_by=same_objects)
+class EarlyStop(Right):
+    def restore(self, model):
+        if self.state is None:
+            raise RuntimeError("nothing kept")
+        model.load_state_dict(copy.deepcopy(self.state), assign=True)
+
+
+@mutant("does nothing where nothing was kept", caught_by=nothing)
+class EarlyStop(Right):
+    def restore(self, model):
+        if self.state is not None:
+            model.load_state_dict(self.state)
+
+
+@mutant("keeps the last model", caught_by=restored)
+class EarlyStop(Right):
+    def step(self, val, model):
+        ends = super().step(val, model)
+        self.keep(model)
+        return ends
+
+
+@accepted("keeps clones, and remembers when it was best")
+class EarlyStop:
+    def __init__(self, patience, min_delta=0.0):
+        self.patience, self.min_delta = patience, min_delta
+        self.best, self.seen, self.at, self.kept = math.inf, 0, 0, {}
+
+    def step(self, val, model):
+        val = float(val.detach()) if isinstance(val, torch.Tensor) else float(val)
+        self.seen += 1
+        if self.best - val > self.min_delta:
+            self.best, self.at = val, self.seen
+            self.kept = {k: v.clone() for k, v in model.state_dict().items()}
+        return self.seen - self.at >= self.patience
+
+    def restore(self, model):
+        if not self.kept:
+            raise RuntimeError("no best so far")
+        with torch.no_grad():
+            for name, t in model.state_dict().items():
+                t.copy_(self.kept[name])
+
+
+@accepted("counts down, and refuses NaN by name")
+class EarlyStop:
+    def __init__(self, patience, min_delta=0.0):
+        self.patience = self.left = patience
+        self.min_delta = min_delta
+        self.best = float("inf")
+
+    def step(self, val, model):
+        val = torch.as_tensor(val, dtype=torch.float64).item()
+        if not math.isnan(val) and val + self.min_delta < self.best:
+            self.best, self.left = val, self.patience
+            self.model = copy.deepcopy(model)
+        else:
+            self.left -= 1
+        return self.left <= 0
+
+    def restore(self, model):
+        if not hasattr(self, "model"):
+            raise RuntimeError("no best so far")
+        model.load_state_dict(self.model.state_dict())
