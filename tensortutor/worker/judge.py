@@ -1,6 +1,7 @@
 """Puts a check file's checks to a program that has run, and signs what they find."""
 
 import contextlib
+import gc
 import hashlib
 import json
 import random
@@ -47,6 +48,7 @@ class Judging:
         self._snapshot = snapshot
         self._snapshot.add(sys.modules[CHECKS], sys.modules[__name__])
         self._after_program = self._snapshot.mark()
+        gc.freeze()  # what is frozen is in no list of the garbage collector: copies stay unseen
         self._variant: set[CodeType] = set()
 
     def put_to(
