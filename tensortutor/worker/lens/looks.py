@@ -13,6 +13,7 @@ Tensor, Parameter = torch.Tensor, torch.nn.Parameter
 LARGEST_CHECKED = 1 << 20
 """Elements of a tensor that is searched for NaN at a line."""
 LONGEST_TUPLE = 8
+LONGEST_STRING = 100
 MISSING = object()
 PLAIN = (int, float, bool, str, type(None))
 modes_on = torch._C._len_torch_function_stack
@@ -67,7 +68,7 @@ def note(value: Any, path: str, *, where: bool) -> Any:
     """What an operand was: Seen, Called, a Layer, a plain value; MISSING if it is none of them."""
     kind = type(value)
     if kind in PLAIN:
-        return value
+        return value if kind is not str or len(value) <= LONGEST_STRING else MISSING
     if kind is FunctionType:
         return Called(value.__code__) if value.__code__.co_filename == path else MISSING
     if kind in (tuple, list, torch.Size):

@@ -31,6 +31,7 @@ from tensortutor.worker.lens.trace import trace_of
 from tensortutor.worker.lens.watch import Watch
 
 T = TypeVar("T")
+NOT_FOLLOWED = "The lens could not make out this file, so its lines were not followed."
 
 
 class Lens:
@@ -53,7 +54,10 @@ class Lens:
                 stack.callback(self._listener.end)
             if self._look.trace:
                 leave = self._scopes.leave if self._scopes is not None else None
-                self._watch = Watch(self._source, code, leave)
+                # A defect of the lens is no reason for the program not to run.
+                with contextlib.suppress(Exception):
+                    self._watch = Watch(self._source, code, leave)
+            if self._watch is not None:
                 stack.enter_context(self._watch.watching())
             if self._profiler is not None:
                 stack.enter_context(self._profiler.profiling())
@@ -65,6 +69,8 @@ class Lens:
         with peek.quietly():
             if self._watch is not None:
                 yield from self._lines(self._watch, error)
+            elif self._look.trace and not isinstance(error, SyntaxError):
+                yield Trace((), note=NOT_FOLLOWED)
             if self._look.names:
                 yield from self._names(namespace, error, budget)
             if self._profiler is not None:
