@@ -106,7 +106,9 @@ def test_a_training_loop_inside_a_function_shows_its_graph(look):
     """
     graph = graph_of(look, source)
     loss = root(graph, "loss")
-    assert (loss.line, loss.backward, loss.backwards) == (9, 16, 20)
+    # The passes are looked at in ever larger gaps, as far as there is time.
+    assert (loss.line, loss.backwards) == (9, 20)
+    assert loss.backward in (1, 2, 4, 8, 16)
     leaves = {n.variable for n in graph.nodes if n.kind == "leaf"}
     assert leaves == {"model.weight", "model.bias"}
     assert all(n.grad for n in graph.nodes if n.kind == "op")
@@ -144,8 +146,9 @@ def test_custom_functions_hooks_and_freed_graphs_behave_as_ever(look):
     assert plain.startswith("backward [1.0, 1.0]\nhook [2.0, 2.0]\n")
     seen = look(source)
     assert "".join(event.text for event in seen if isinstance(event, Output)) == plain
-    twice = node(seen.one(Graph), name="TwiceBackward")
-    assert (twice.variable, twice.words) == ("y", "f32[2]")
+    # Which of the two backward passes is looked at depends on the time that there is for it.
+    twice = [one for one in seen.one(Graph).nodes if one.name == "TwiceBackward"]
+    assert ("y", "f32[2]") in [(one.variable, one.words) for one in twice]
 
 
 def test_a_graph_without_end_is_bounded_and_kept_alive_by_nobody(look):
