@@ -1,5 +1,7 @@
 """Finds courses, loads them, and finds lessons in them."""
 
+import contextlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tensortutor.course.contents import Entry, read_contents
 from tensortutor.course.frontmatter import read_front_matter, requires_line
+from tensortutor.course.glances import Glances
 from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.course.order import prerequisite_problems
 from tensortutor.course.problems import CourseError, Problem, Report, listed, nearest
@@ -44,19 +47,21 @@ def find_course(path: Path | None = None) -> Path:
     raise CourseError([Problem(str(path or candidates[-1]), 0, _why_none(path, candidates))])
 
 
-def open_course(root: Path) -> Course:
+def open_course(root: Path, glances: Path | None = None) -> Course:
     """The course in `root` for learners: its lessons are read when they are opened.
 
-    Raises CourseError with what is wrong with the list of lessons. What is wrong inside a lesson
-    is raised when its steps are first asked for.
+    glances: a file to remember front matters in from one start to the next. Raises CourseError
+    with what is wrong with the list of lessons. What is wrong inside a lesson is raised when its
+    steps are first asked for.
     """
     contents, problems = read_contents(root)
+    known = Glances(glances, root)
     chapters = []
     for entry in contents.entries:
         lessons = []
-        for path in sorted(entry.folder.glob("*.md")):
-            if named := LESSON.fullmatch(path.name):
-                lesson, found = _glance(root, path, f"{entry.id}/{named[2]}")
+        for file in _files(entry.folder):
+            if named := LESSON.fullmatch(file.name):
+                lesson, found = _glance(root, entry.folder, file, f"{entry.id}/{named[2]}", known)
                 lessons.append(lesson)
                 problems += found
         if lessons:
@@ -67,25 +72,42 @@ def open_course(root: Path) -> Course:
     problems += _prerequisites(course)
     if problems:
         raise CourseError(problems)
+    known.save()
     return course
 
 
-def _glance(root: Path, path: Path, id: str) -> tuple[Lesson, list[Problem]]:
+def _files(folder: Path) -> list[os.DirEntry[str]]:
+    """What lies in a chapter's folder, in order."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+    return []
+
+
+def _glance(
+    root: Path, folder: Path, file: os.DirEntry[str], id: str, known: Glances
+) -> tuple[Lesson, list[Problem]]:
     """A lesson of which only the front matter has been read."""
-    report = Report(path.relative_to(root).as_posix())
-    # Enough for any front matter; the rest of the file is for later.
-    with path.open("rb") as file:
-        start = file.read(GLANCE)
-    front, _ = read_front_matter(start.decode("utf-8", "replace"), report)
+    path = folder / file.name
+    name = f"lessons/{folder.name}/{file.name}"
+    report = Report(name)
+    found = file.stat()
+    front = known.get(name, found)
+    if front is None:
+        # Enough for any front matter; the rest of the file is for later.
+        with path.open("rb") as opened:
+            start = opened.read(GLANCE)
+        front, _ = read_front_matter(start.decode("utf-8", "replace"), report)
+        if not report.problems:
+            known.put(name, found, front)
 
     def read() -> Lesson:
         from tensortutor.course.parse import parse_lesson  # not before a lesson is opened
 
-        shown = Report(report.path)
-        judge, found = _read_judge(root, path, shown, thorough=False)
-        lesson, wrong = parse_lesson(path.read_bytes(), id, judge, path, root)
-        if problems := [*shown.problems, *wrong, *found]:
-            raise CourseError(problems)
+        shown = Report(name)
+        judge, wrong = _read_judge(root, path, shown, thorough=False)
+        lesson, problems = parse_lesson(path.read_bytes(), id, judge, path, root)
+        if whole := [*shown.problems, *problems, *wrong]:
+            raise CourseError(whole)
         return lesson
 
     return Lesson.later(read, id=id, path=path, **vars(front)), report.problems

@@ -343,9 +343,9 @@ def run_app(options: AppOptions) -> int:
     from tensortutor.course.catalog import find_course, find_lesson, open_course
     from tensortutor.learner.paths import Paths
 
-    course = open_course(find_course(options.course))
-    lesson = find_lesson(course, options.lesson) if options.lesson else None
     paths = Paths.find()
+    course = open_course(find_course(options.course), paths.glances)
+    lesson = find_lesson(course, options.lesson) if options.lesson else None
 
     def make_runner() -> Runner:
         from tensortutor.runner import Runner as RealRunner

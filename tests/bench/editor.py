@@ -8,29 +8,19 @@ runs from writing the key to the end of the frame that shows it (the terminal sa
 synchronized output, so frames have an end). All three text areas have the same size and text.
 """
 
-import fcntl
-import os
-import pty
-import select
-import signal
 import statistics
-import struct
 import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
+
+from tests.bench.terminal import Terminal
 
 SIZES = (100, 1_000)
 ROUNDS = 12
 WANTED_RATIO = 1.1
-ROWS, COLUMNS = 50, 160
-PATIENCE_S = 60.0
 PAUSE_S = 0.03
 """Between two keys: a fast typist."""
-FRAME_END = b"\x1b[?2026l"
-ASKS_FOR_FRAMES = b"\x1b[?2026$p"
-HAS_FRAMES = b"\x1b[?2026;2$y"
 KEYS = [*"alpha.beta", *["\x7f"] * 10, "\r", *"x = (y", *["\x7f"] * 7]
 """Typed and taken back: the text is the same after each round. Ctrl keys would not be typing."""
 KINDS = ("plain", "editor", "lesson")
@@ -56,62 +46,6 @@ def program(lines: int) -> str:
     """A program of so many lines."""
     text = "".join(BLOCK.format(number) for number in range(lines // BLOCK.count("\n") + 1))
     return "".join(text.splitlines(keepends=True)[:lines])
-
-
-class Terminal:
-    """A program in a pseudo-terminal that knows synchronized output."""
-
-    def __init__(self, arguments: list[str]) -> None:
-        self.pid, self._line = pty.fork()
-        if self.pid == 0:
-            environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-            os.execve(
-                sys.executable, [sys.executable, "-m", __spec__.name, *arguments], environment
-            )
-        fcntl.ioctl(self._line, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-
-    def read(self, seconds: float) -> bytes:
-        """What comes within so many seconds, as soon as something comes. Raises EOFError."""
-        ready, _, _ = select.select([self._line], [], [], seconds)
-        if not ready:
-            return b""
-        try:
-            data = os.read(self._line, 1 << 16)
-        except OSError:
-            raise EOFError("the program has ended") from None
-        if ASKS_FOR_FRAMES in data:
-            os.write(self._line, HAS_FRAMES)
-        return data
-
-    def read_until(self, text: bytes) -> None:
-        """Read until the program has drawn this. Raises EOFError, TimeoutError."""
-        drawn, end = b"", time.monotonic() + PATIENCE_S
-        while text not in drawn:
-            drawn += self.read(max(0.0, end - time.monotonic()))
-            if time.monotonic() > end:
-                raise TimeoutError(f"{text!r} was not drawn: {drawn[-500:]!r}")
-
-    def settle(self, seconds: float) -> None:
-        """Read until nothing has come for so long."""
-        while self.read(seconds):
-            pass
-
-    def key_to_frame(self, key: str) -> float:
-        """Milliseconds from the key to the end of the frame that shows it."""
-        while self.read(0):
-            pass
-        begun = time.perf_counter()
-        os.write(self._line, key.encode())
-        drawn = b""
-        while FRAME_END not in drawn:
-            drawn += self.read(PATIENCE_S)
-        return (time.perf_counter() - begun) * 1000
-
-    def close(self) -> None:
-        """End the program."""
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        os.close(self._line)
 
 
 # The programs that are measured
@@ -205,7 +139,8 @@ def measure(lines: int, rounds: int) -> dict[str, list[float]]:
     """Milliseconds of each key by kind, the kinds in turns; one round before to warm up."""
     width, height = area_of_the_lesson()
     terminals = {
-        kind: Terminal(["serve", kind, str(lines), str(width), str(height)]) for kind in KINDS
+        kind: Terminal(["-m", __spec__.name, "serve", kind, str(lines), str(width), str(height)])
+        for kind in KINDS
     }
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     try:

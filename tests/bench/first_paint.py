@@ -6,26 +6,18 @@ Both are started in a pseudo-terminal as a learner starts them, in turns; the cl
 start of the process to the moment at which its text is on the screen.
 """
 
-import fcntl
-import os
-import pty
-import re
-import select
 import shutil
-import signal
 import statistics
-import struct
 import sys
 import tempfile
-import termios
 import time
 from dataclasses import dataclass
 
+from tests.bench.terminal import Terminal
+
 ROUNDS = 15
-WANTED_RATIO = 1.5
-PATIENCE_S = 30.0
+WANTED_RATIO = 1.3
 ROWS, COLUMNS = 40, 120
-ESCAPES = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|[PX^_].*?\x1b\\|\].*?(\x07|\x1b\\)|[ -/]*[0-~])")
 
 ONE_WIDGET = """
 from textual.app import App
@@ -53,36 +45,11 @@ HOME = Subject("home screen", ("-m", "tensortutor"), b"Tensors: values, types, s
 
 
 def first_paint_s(subject: Subject, home: str) -> float:
-    """Seconds from start to paint. Raises RuntimeError if the text never appears."""
-    begun = time.perf_counter()
-    pid, terminal = pty.fork()
-    if pid == 0:
-        environment = {**os.environ, "TENSORTUTOR_HOME": home, "TERM": "xterm-256color"}
-        os.execve(sys.executable, [sys.executable, *subject.arguments], environment)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    try:
-        wait_for(terminal, subject)
-        return time.perf_counter() - begun
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(terminal)
-
-
-def wait_for(terminal: int, subject: Subject) -> None:
-    """Read what the program draws until its text is there."""
-    drawn = b""
-    end = time.monotonic() + PATIENCE_S
-    while subject.text not in ESCAPES.sub(b"", drawn):
-        ready, _, _ = select.select([terminal], [], [], max(0.0, end - time.monotonic()))
-        try:
-            piece = os.read(terminal, 65536) if ready else b""
-        except OSError:  # the other end is closed
-            piece = b""
-        if not piece:
-            shown = ESCAPES.sub(b"", drawn).decode("utf-8", "replace").strip()
-            raise RuntimeError(f"{subject.name}: its text did not appear. Last drawn:\n{shown}")
-        drawn += piece
+    """Seconds from start to paint. Raises TimeoutError if the text never appears."""
+    environment = {"TENSORTUTOR_HOME": home}
+    with Terminal(subject.arguments, environment, (ROWS, COLUMNS)) as terminal:
+        terminal.read_until(subject.text, plain=True)
+        return time.perf_counter() - terminal.begun
 
 
 def measure(rounds: int) -> dict[str, list[float]]:
