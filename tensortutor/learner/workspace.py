@@ -1,7 +1,6 @@
 """The learner's code: every pane that can be edited is a real file."""
 
 import os
-import secrets
 import shutil
 import stat
 from datetime import datetime
@@ -129,7 +128,7 @@ def write_atomic(path: Path, text: str) -> None:
     """
     # A learner may have linked the file into a repository of their own: the link stays.
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:

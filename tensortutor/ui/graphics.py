@@ -7,11 +7,12 @@ import contextlib
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.widget import Widget
 
-from tensortutor.protocol.drawings import Picture
+if TYPE_CHECKING:
+    from tensortutor.protocol.drawings import Picture
 
 LIBRARY = "textual_image.widget"
 LEAST_PIXELS = 256
@@ -39,7 +40,7 @@ def widget() -> type[Widget] | None:
     return library.Image if has_pixels else None
 
 
-def bitmap(picture: Picture) -> Any:
+def bitmap(picture: "Picture") -> Any:
     """The picture as the library takes it, a PIL image. Raises ValueError for a broken one."""
     from tensortutor.drawing.picture import plain_pixels  # not before there is a picture
 
