@@ -5,7 +5,9 @@ import itertools
 import torch
 from torch import Tensor, isclose
 
-PRECISION = "Nearly right: precision was lost on the way."
+PRECISION = (
+    "Off by less than a thousandth: precision was lost on the way, or a small term is wrong."
+)
 NONFINITE = "There is NaN where a number belongs.", "There is infinity where a number belongs."
 MOST_DIMS = 4
 """Permutations of more dimensions than this are not tried (5! comparisons add little)."""

@@ -1,5 +1,6 @@
 """Short words for values: `f32[2, 3]`, as the lens and the checks show them."""
 
+import re
 from collections import OrderedDict
 from typing import Any
 
@@ -21,6 +22,8 @@ SHORT = {
 }
 BY_NAME = {str(dtype).removeprefix("torch."): word for dtype, word in SHORT.items()}
 LONGEST = 60
+ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
+"""Says nothing to a learner: such a value is told by its type."""
 
 
 def describe(value: Any) -> str:
@@ -31,7 +34,7 @@ def describe(value: Any) -> str:
         return str(value)
     if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
         return describe_array(value)
-    if isinstance(value, torch.nn.Module):
+    if isinstance(value, (torch.nn.Module, torch.optim.Optimizer)):
         return type(value).__name__
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         items = ", ".join(describe(item) for item in value[:3])
@@ -48,7 +51,8 @@ def describe(value: Any) -> str:
     try:
         if callable(value) and hasattr(value, "__name__"):
             return str(value.__name__)
-        return shorten(repr(value))
+        text = repr(value)
+        return with_article(type(value).__name__) if ADDRESS.search(text) else shorten(text)
     except Exception as error:  # a learner's __repr__ may raise anything
         return f"<{type(value).__name__}: repr raised {type(error).__name__}>"
 

@@ -141,6 +141,8 @@ class RudeFunction:
         (np.array("a"), "array <U1[]"),
         (Pair(torch.ones(2), {"n": 1}), "Pair(image=f32[2], label={'n': 1})"),
         (OrderedDict(w=torch.ones(2)), "{'w': f32[2]}"),
+        (torch.optim.SGD([torch.zeros(1)], lr=0.1), "SGD"),
+        (iter([1, 2]), "a list_iterator"),
         ("two\nlines", "'two\\nlines'"),
     ],
 )
