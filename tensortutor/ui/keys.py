@@ -15,9 +15,10 @@ def _key(
 
 
 APP = [
-    _key("app.help", "f1,question_mark", "help", "Help", show=True),
+    _key("app.help", "f1,question_mark", "app.help", "Help", show=True),
     _key("app.palette", "ctrl+p", "command_palette", "Palette", show=True, first=True),
     _key("app.reference", "ctrl+right_square_bracket,d", "reference", "Look up a name"),
+    _key("app.aside", "ctrl+z", "step_aside", "Back to the shell; fg returns"),
     _key("app.quit", "ctrl+q", "quit", "Quit", first=True),
 ]
 
@@ -137,6 +138,7 @@ DIALOG = [
 
 PAGE = [
     _key("page.close", "escape,q", "close", "Close", show=True),
+    _key("page.help", "f1,question_mark", "app.help", "Help"),
 ]
 
 OFFERED = (

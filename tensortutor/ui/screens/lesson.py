@@ -35,6 +35,10 @@ class LessonScreen(LookingScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
     CSS_PATH = "../styles/lesson.tcss"
+    ABOUT = (
+        "One lesson, step by step: text, your code, and what came of running or checking it. "
+        "Everything is saved as you type."
+    )
 
     def __init__(self, lesson: Lesson) -> None:
         super().__init__()
