@@ -314,11 +314,7 @@ class TutorApp(TerminalApp):
         """A closed connection or a polite kill loses nothing."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._ended_by, number)
-
-    def _ended_by(self, number: signal.Signals) -> None:
-        self.keep()
-        self.exit(128 + number, return_code=128 + number)
+            loop.add_signal_handler(number, self.end_by, number)
 
 
 def run_app(options: AppOptions) -> int:

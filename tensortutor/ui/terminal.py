@@ -1,12 +1,14 @@
 """An app that gets along with any terminal: few colours, none, ASCII, no blinking, Ctrl+Z."""
 
 import os
+import signal
 from collections.abc import Sequence
 from typing import Any
 
 from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingsMap
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Input
@@ -63,7 +65,25 @@ class TerminalApp(App[int]):
         bound.apply_keymap(dict(self._keymap))
         return next((self.get_key_display(b) for _, b in bound if b.id == name), name)
 
-    # Stepping aside
+    # Stepping aside, and losing the terminal
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's, or where that is the one for Linux and macOS, the one that outlives it."""
+        usual = super().get_driver_class()
+        if usual.__name__ != "LinuxDriver":
+            return usual
+        from tensortutor.ui.driver import LastingDriver
+
+        return LastingDriver
+
+    def terminal_lost(self) -> None:
+        """Nobody can see or press anything any more."""
+        self.end_by(signal.SIGHUP)
+
+    def end_by(self, number: signal.Signals) -> None:
+        """Keep everything and end as a program that a signal has ended."""
+        self.keep()
+        self.exit(128 + number, return_code=128 + number)
 
     def keep(self) -> bool:
         """Save what is open. Returns whether that worked."""
