@@ -91,6 +91,11 @@ class Editor(CheckedCode):
 
     # Programs
 
+    @property
+    def shown(self) -> Hashable:
+        """The key of the program that is shown."""
+        return self._shown
+
     def show(self, key: Hashable, text: str) -> None:
         """Show a program. key: under which it comes back later with its undo history."""
         self.completer.close()
