@@ -73,6 +73,7 @@ class LessonScreen(LookingScreen):
             return  # the app ends while this screen is being made
         self.watch(self.app, "device_word", self._show_device)
         self._checks().prepare(self.lesson)
+        self.apply_sizes()
         self.editor.closes_brackets = self.tutor.settings.close_brackets
         self.editor.completer.is_eager = self.tutor.settings.complete
         self.session.arrive()
