@@ -25,8 +25,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
-SWITCHES = {"look": ("ascii",), "lens": ("on",), "editor": ("close_brackets", "complete")}
-"""What is true or false, by table."""
+SWITCHES = {
+    "look": ("theme", "ascii", "motion"),
+    "lens": ("on",),
+    "editor": ("close_brackets", "complete"),
+}
+"""The tables with switches, and what each of them knows."""
 TABLES = ("limits", "look", "keys", "lens", "editor")
 
 
@@ -37,6 +41,7 @@ class LearnerSettings:
     theme: the name of one, "" for what was chosen in the app. keys: pairs of a binding's id and
     its keys, not yet held against the bindings that there are. lens: look inside after each run.
     close_brackets, complete: the editor closes what is opened, and offers names behind a dot.
+    motion: what scrolls may glide; otherwise nothing moves.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -46,6 +51,7 @@ class LearnerSettings:
     lens: bool = True
     close_brackets: bool = True
     complete: bool = True
+    motion: bool = False
     notices: tuple[str, ...] = ()
 
 
@@ -59,7 +65,7 @@ def read_settings(path: Path) -> LearnerSettings:
         return LearnerSettings(notices=(f"{path} is not used: {error}.",))
     reader = Reader(path, file)
     limits = reader.limits()
-    look = reader.table("look", ("theme", "ascii"))
+    look = reader.table("look", SWITCHES["look"])
     theme = look.get("theme", "")
     if not isinstance(theme, str):
         reader.say(f"look.theme is not a theme's name in quotes: {theme!r}.")
@@ -72,6 +78,7 @@ def read_settings(path: Path) -> LearnerSettings:
         reader.switch("lens", "on", True),
         reader.switch("editor", "close_brackets", True),
         reader.switch("editor", "complete", True),
+        reader.switch("look", "motion", False),
         reader.finish(),
     )
 
@@ -111,8 +118,7 @@ class Reader:
 
     def switch(self, name: str, entry: str, usual: bool) -> bool:
         """An entry that is true or false."""
-        known = ("theme", "ascii") if name == "look" else SWITCHES[name]
-        value = self.table(name, known).get(entry, usual)
+        value = self.table(name, SWITCHES[name]).get(entry, usual)
         if isinstance(value, bool):
             return value
         self.say(f"{name}.{entry} is neither true nor false: {value!r}.")

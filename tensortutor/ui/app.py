@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App, SystemCommand
-from textual.binding import Binding, BindingsMap, BindingType
+from textual.app import SystemCommand
+from textual.binding import BindingType
 from textual.command import Provider
 from textual.events import Event, Key
 from textual.reactive import reactive
@@ -28,6 +28,7 @@ from tensortutor.ui.late import LateRunner
 from tensortutor.ui.ports import Runner
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
+from tensortutor.ui.terminal import TerminalApp
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
@@ -44,13 +45,13 @@ def _lesson_commands() -> type[Provider]:
     return LessonCommands
 
 
-class TutorApp(App[int]):
+class TutorApp(TerminalApp):
     """The tutor. What it works with is given to it, so that tests can give something else."""
 
     TITLE = "tensortutor"
     CSS_PATH = "styles/app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*keys.APP]
-    COMMANDS = App.COMMANDS | {_lesson_commands}
+    COMMANDS = TerminalApp.COMMANDS | {_lesson_commands}
     NOTIFICATION_TIMEOUT = 8
     device_word = reactive("")
 
@@ -80,7 +81,7 @@ class TutorApp(App[int]):
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
-        self.animation_level = "none"
+        self.animation_level = "full" if self.settings.motion else "none"
         self.register_theme(theme.TUTOR)
         self._take_theme()
         self._take_keys()
@@ -264,27 +265,11 @@ class TutorApp(App[int]):
         """Show a sentence for a while."""
         self.notify(sentence, markup=False)
 
-    def get_key_display(self, binding: Binding) -> str:
-        """A key as it is written on keyboards: F5, ^P, Space, R."""
-        if binding.key == "enter":
-            return "Enter"
-        shown = super().get_key_display(binding)
-        if shown.startswith("^"):
-            return shown.upper()
-        return shown if len(shown) == 1 else shown.title()
-
-    def key_name(self, screen: Screen[None], name: str) -> str:
-        """How the key of a binding is written, as remapped."""
-        own = [b for b in getattr(screen, "BINDINGS", []) if isinstance(b, Binding)]
-        bound = BindingsMap(own)
-        bound.apply_keymap(dict(self._keymap))
-        return next((self.get_key_display(b) for _, b in bound if b.id == name), name)
-
     def action_help(self) -> None:
-        """Show the keys of this screen."""
-        from tensortutor.ui.screens.help import help_page
+        """Say what this screen is for, and its keys."""
+        if getattr(self.screen, "ABOUT", ""):
+            from tensortutor.ui.screens.help import help_page
 
-        if isinstance(self.screen, TutorScreen):
             self.push_screen(help_page(self.screen, self._keymap))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
@@ -300,6 +285,7 @@ class TutorApp(App[int]):
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
         yield SystemCommand("Theme", "Other colours", self.action_change_theme)
+        yield SystemCommand("Step aside", "To the shell; fg leads back", self.action_step_aside)
         yield SystemCommand("Quit", "Everything is kept", self.action_quit)
 
     # The end
@@ -328,11 +314,7 @@ class TutorApp(App[int]):
         """A closed connection or a polite kill loses nothing."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._ended_by, number)
-
-    def _ended_by(self, number: signal.Signals) -> None:
-        self.keep()
-        self.exit(128 + number, return_code=128 + number)
+            loop.add_signal_handler(number, self.end_by, number)
 
 
 def run_app(options: AppOptions) -> int:

@@ -3,6 +3,7 @@
 import locale
 import os
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -64,6 +65,10 @@ ASCII = Glyphs(
 )
 
 
+COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What Python itself may have put into LC_CTYPE (PEP 538)."""
+
+
 def use_ascii() -> None:
     """Ask for ASCII, before anything is drawn."""
     os.environ["TENSORTUTOR_ASCII"] = "1"
@@ -73,6 +78,21 @@ def use_ascii() -> None:
 def for_encoding(encoding: str | None) -> Glyphs:
     """The signs that text in this encoding can hold."""
     return UNICODE if (encoding or "").lower().replace("-", "") == "utf8" else ASCII
+
+
+def promised(environ: Mapping[str, str], utf8_mode: bool, encoding: str | None) -> str | None:
+    """The encoding that the locale promises.
+
+    Where the locale is C, or is not installed, Python writes UTF-8 all the same (its "UTF-8 mode",
+    PEP 540) and sets LC_CTYPE to say so; then what the variables say counts. Where they say nothing
+    at all, as in many containers, the terminal is most often a modern one.
+    """
+    if not utf8_mode:
+        return encoding
+    kind = environ.get("LC_CTYPE", "")
+    names = (environ.get("LC_ALL"), "" if kind in COERCED else kind, environ.get("LANG"))
+    said = next((name for name in names if name), "C.UTF-8")
+    return "utf-8" if "utf8" in said.lower().replace("-", "") else "ascii"
 
 
 @lru_cache(maxsize=1)
@@ -85,4 +105,5 @@ def current() -> Glyphs:
         return ASCII
     # Textual draws on standard error.
     output = getattr(sys.__stderr__, "encoding", None)
-    return for_encoding(output or locale.getpreferredencoding(False))
+    encoding = output or locale.getpreferredencoding(False)
+    return for_encoding(promised(os.environ, bool(sys.flags.utf8_mode), encoding))

@@ -15,9 +15,10 @@ def _key(
 
 
 APP = [
-    _key("app.help", "f1,question_mark", "help", "Help", show=True),
+    _key("app.help", "f1,question_mark", "app.help", "Help", show=True),
     _key("app.palette", "ctrl+p", "command_palette", "Palette", show=True, first=True),
     _key("app.reference", "ctrl+right_square_bracket,d", "reference", "Look up a name"),
+    _key("app.aside", "ctrl+z", "step_aside", "Back to the shell; fg returns"),
     _key("app.quit", "ctrl+q", "quit", "Quit", first=True),
 ]
 
@@ -63,6 +64,11 @@ LESSON = [
     _key("lesson.lens", "I", "lens", "Look into runs, or not"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
+    _key("lesson.wider", "greater_than_sign", "widen(1)", "More room for the text"),
+    _key("lesson.narrower", "less_than_sign", "widen(-1)", "Less room for the text"),
+    _key("lesson.higher", "plus", "heighten(1)", "More room for the results"),
+    _key("lesson.lower", "minus", "heighten(-1)", "Less room for the results"),
+    _key("lesson.sizes", "equals_sign", "usual_sizes", "Sizes as at first"),
     _key("lesson.leave", "escape", "leave", "Leave the field"),
     _key("lesson.home", "l,f10", "home", "Lessons"),
     _key("lesson.quit", "q", "app.quit", "Quit"),
@@ -137,6 +143,7 @@ DIALOG = [
 
 PAGE = [
     _key("page.close", "escape,q", "close", "Close", show=True),
+    _key("page.help", "f1,question_mark", "app.help", "Help"),
 ]
 
 OFFERED = (

@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import os
 import stat
@@ -6,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from textual.app import SuspendNotSupported
+from textual.widgets import TextArea
 
 from tensortutor.protocol.events import Output
-from tests.ui.courses import CHECKS, STARTER
+from tests.ui.courses import CHECKS, PREDICT, STARTER
 from tests.ui.fakes import judges, says, waits
 from tests.ui.test_lesson import INSIGHT, PRACTICE, PREDICTION, RUN, arrive, ended, told
 
@@ -293,3 +295,19 @@ async def test_a_prediction_still_comes_first_and_a_walkthrough_is_run(setting, 
         path.write_text("b = 1\n")
         await until(pilot, lambda: len(setting.runner.jobs) == 1)
         assert setting.runner.jobs[0].judge is None
+
+
+async def test_code_is_never_kept_under_the_step_that_comes_next(setting, until):
+    """The editor's news of one step may arrive when the next one is already under way."""
+    app = setting.app(setting.accumulation, INSIGHT)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        await asyncio.gather(pilot.press("n"), pilot.press("n"))
+        await until(pilot, lambda: screen.editor.text == PREDICT)
+        screen.session.flush()
+        assert setting.workspace.load(setting.accumulation, PREDICTION) == PREDICT
+        screen.session.go(PRACTICE)
+        screen.post_message(TextArea.Changed(screen.editor))
+        await pilot.pause()
+        screen.session.flush()
+        assert setting.workspace.load(setting.accumulation, PRACTICE) == STARTER

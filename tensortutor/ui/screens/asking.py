@@ -13,7 +13,7 @@ from tensortutor.protocol.lens import Tensors
 from tensortutor.ui import docs
 from tensortutor.ui.assistance import Assistance
 from tensortutor.ui.screens.dialogs import Page
-from tensortutor.ui.screens.places import PlacesScreen
+from tensortutor.ui.screens.sizes import SizedScreen
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.popup import Popup
 from tensortutor.ui.widgets.results import Results
@@ -25,7 +25,7 @@ UNKNOWN = {
 }
 
 
-class AskingScreen(PlacesScreen):
+class AskingScreen(SizedScreen):
     """A screen whose editor knows names."""
 
     class Answered(Message):

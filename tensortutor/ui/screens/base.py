@@ -31,6 +31,8 @@ class TutorScreen(Screen[None]):
     ]
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (SMALLEST[1], "-high")]  # noqa: RUF012
     AUTO_FOCUS = ""
+    ABOUT = ""
+    """What the screen is for, in the words of its help page."""
 
     def __init__(self) -> None:
         # Textual looks at the size after the first paint only, and would paint twice.

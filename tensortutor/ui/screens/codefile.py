@@ -57,7 +57,9 @@ class CodeScreen(AskingScreen):
 
     @on(TextArea.Changed)
     def _edited(self) -> None:
-        if not self.session.edit(self.editor.text):
+        # While another step comes, the editor still holds the code of the one before.
+        shows_this = self.editor.shown == self.session.index
+        if not shows_this or not self.session.edit(self.editor.text):
             return
         self.session.tick()
         self.editor.mark({})
@@ -122,6 +124,8 @@ class CodeScreen(AskingScreen):
         """The file may have been edited elsewhere in the meantime."""
         if not self.is_mounted or not self.query("#editor"):
             return
+        if self.editor.shown != self.session.index:
+            return  # another step is coming, and its code is read then
         code = self.session.changed_elsewhere()
         if code is not None:
             self.editor.renew(code.text)

@@ -1,6 +1,8 @@
 """The small screens that lie over another one: a question, and a page to read."""
 
-from typing import ClassVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,12 +14,26 @@ from textual.widgets import Button, Static
 
 from tensortutor.ui import keys
 
+if TYPE_CHECKING:
+    from tensortutor.ui.terminal import TerminalApp
 
-class Confirm(ModalScreen[bool]):
+T = TypeVar("T")
+
+
+class Dialog(ModalScreen[T]):
+    """What lies over a screen and knows how its own keys are written."""
+
+    CSS_PATH = "../styles/dialogs.tcss"
+
+    def key_for(self, name: str) -> str:
+        """The key that a binding has now."""
+        return cast("TerminalApp", self.app).key_name(self, name)
+
+
+class Confirm(Dialog[bool]):
     """Asks one question. Escape and the first button mean no."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.DIALOG]
-    CSS_PATH = "../styles/dialogs.tcss"
     AUTO_FOCUS = "#yes"
 
     def __init__(self, title: str, text: str, yes: str, no: str = "Back") -> None:
@@ -33,8 +49,8 @@ class Confirm(ModalScreen[bool]):
             dialog.border_title = self._title
             yield Static(self._text, markup=False)
             with Horizontal(classes="buttons"):
-                yield Button(f"{self._no}  Esc", id="no", compact=True)
-                yield Button(f"{self._yes}  y", id="yes", compact=True)
+                yield Button(f"{self._no}  {self.key_for('dialog.no')}", id="no", compact=True)
+                yield Button(f"{self._yes}  {self.key_for('dialog.yes')}", id="yes", compact=True)
 
     def action_answer(self, yes: bool) -> None:
         """A key was pressed."""
@@ -45,11 +61,12 @@ class Confirm(ModalScreen[bool]):
         self.dismiss(event.button.id == "yes")
 
 
-class Page(ModalScreen[None]):
+class Page(Dialog[None]):
     """Something to read, closed with Escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.PAGE]
-    CSS_PATH = "../styles/dialogs.tcss"
+    ABOUT = ""
+    """What the page is for, if it has keys of its own to be told by the help."""
     AUTO_FOCUS = "VerticalScroll"
 
     def __init__(self, title: str, *content: Widget) -> None:
@@ -61,7 +78,7 @@ class Page(ModalScreen[None]):
         """A frame that scrolls."""
         with VerticalScroll(classes="dialog page") as page:
             page.border_title = self._title
-            page.border_subtitle = "Esc closes"
+            page.border_subtitle = f"{self.key_for('page.close')} closes"
             yield from self._content
 
     def action_close(self) -> None:

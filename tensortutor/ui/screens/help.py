@@ -14,6 +14,7 @@ from tensortutor.ui import keys
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.widgets.courselist import CourseList
 from tensortutor.ui.widgets.editor import Editor
+from tensortutor.ui.widgets.lens import GraphPane, ProfilePane, TensorsPane
 from tensortutor.ui.widgets.questions import OrderField
 
 PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
@@ -21,6 +22,9 @@ PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
     (Editor, "In the editor", keys.EDITOR),
     (Editor, "While finding", keys.FIND),
     (OrderField, "Putting lines into order", keys.ORDER),
+    (TensorsPane, "In the table of tensors; Enter shows one in full", keys.TENSORS),
+    (GraphPane, "In the graph", keys.GRAPH),
+    (ProfilePane, "In the profile", keys.PROFILE),
 )
 WORDS = (
     "Single letters work outside the editor and other fields; Escape leads out of them. "
@@ -29,7 +33,11 @@ WORDS = (
 WIDTH = 22
 
 
-def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> Page:
+class HelpPage(Page):
+    """What a screen is for, and its keys."""
+
+
+def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
     """The keys of a screen and of what is on it, as remapped by `keymap`."""
     sections = [("On this screen", _bound(screen, keymap))]
     for kind, title, bindings in PARTS:
@@ -38,13 +46,15 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> Page:
         if bindings is keys.EDITOR and screen.query(Editor):
             sections[-1][1].extend(keys.STANDARD_EDITOR)
             sections.append(("While names are offered", [*keys.OFFERED]))
-    sections.append(("Everywhere", _listed(keys.APP, keymap)))
-    app = screen.app
-    lines = [Content.styled(WORDS, "$foreground 60%")]
+    if not screen.is_modal:
+        sections.append(("Everywhere", _listed(keys.APP, keymap)))
+    about = getattr(screen, "ABOUT", "")
+    lines = [Content(about), Content("")] if about else []
+    lines.append(Content.styled(WORDS, "$foreground 60%"))
     for title, rows in sections:
         lines += [Content(""), Content.styled(title, "bold $accent")]
-        lines += [_line(app, row_keys, text) for row_keys, text in rows]
-    return Page("Keys", Static(Content("\n").join(lines)))
+        lines += [_line(screen.app, row_keys, text) for row_keys, text in rows]
+    return HelpPage("Help", Static(Content("\n").join(lines)))
 
 
 def _bound(node: Screen[Any], keymap: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -32,6 +32,10 @@ class HomeScreen(TutorScreen):
     """Chapters and lessons, what they ask for and what they open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.HOME]
+    ABOUT = (
+        "The whole course. The first row goes on where you were. A lesson opens when the lessons "
+        "that it builds on are passed; the frame beside the list says which."
+    )
 
     def __init__(self) -> None:
         super().__init__()

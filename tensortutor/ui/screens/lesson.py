@@ -35,6 +35,10 @@ class LessonScreen(LookingScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
     CSS_PATH = "../styles/lesson.tcss"
+    ABOUT = (
+        "One lesson, step by step: text, your code, and what came of running or checking it. "
+        "Everything is saved as you type."
+    )
 
     def __init__(self, lesson: Lesson) -> None:
         super().__init__()
@@ -69,6 +73,7 @@ class LessonScreen(LookingScreen):
             return  # the app ends while this screen is being made
         self.watch(self.app, "device_word", self._show_device)
         self._checks().prepare(self.lesson)
+        self.apply_sizes()
         self.editor.closes_brackets = self.tutor.settings.close_brackets
         self.editor.completer.is_eager = self.tutor.settings.complete
         self.session.arrive()

@@ -36,6 +36,10 @@ class ReferenceScreen(TutorScreen):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.REFERENCE]
+    ABOUT = (
+        "Calls, terms and errors. Type to search; the entry under the cursor stands beside the "
+        "list, and Enter opens the lesson that it comes from."
+    )
     CSS_PATH = "../styles/reference.tcss"
 
     def __init__(self, names: Sequence[str] = ()) -> None:

@@ -27,6 +27,11 @@ class ReviewScreen(TutorScreen):
     """Asks the questions that are due, then offers the exercises."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.REVIEW]
+    ABOUT = (
+        "Questions that you answered some time ago come again when they are about to be "
+        "forgotten, and exercises to be written anew. Leave whenever you like: what is not "
+        "answered stays due."
+    )
 
     def __init__(self, due: list[Card]) -> None:
         super().__init__()
@@ -56,7 +61,9 @@ class ReviewScreen(TutorScreen):
         if card is None:
             self.top.place = ("Review",)
             done = "That is all for today." if self._cards else "Nothing is due."
-            await page.mount(Static(f"{done} Esc leads back.", markup=False))
+            await page.mount(
+                Static(f"{done} {self.key_for('review.back')} leads back.", markup=False)
+            )
             page.focus()
             return
         name = describe.short_name(self.tutor.course, card.lesson)

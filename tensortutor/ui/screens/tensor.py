@@ -17,12 +17,17 @@ from tensortutor.ui.screens.dialogs import Page
 LEGEND = (
     "[x]: the element. (x): where the index of this dimension leads. A dot: not of this tensor."
 )
+WAYS = ("back", "along", "dimension_back", "dimension")
 
 
 class TensorScreen(Page):
     """Arrow keys move an index; the storage below shows where its element lies."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.PAGE, *keys.TENSOR]
+    ABOUT = (
+        "One tensor: its facts, and where the element at an index lies in the storage. The keys "
+        "walk through the index; a tensor that was marked in the table is shown beside it."
+    )
 
     def __init__(self, event: Tensors, tensor: TensorInfo, other: TensorInfo | None) -> None:
         self._text = Static(id="tensor", markup=False)
@@ -36,7 +41,9 @@ class TensorScreen(Page):
 
     def on_mount(self) -> None:
         """Say which keys there are, and draw for the first time."""
-        self.query_one(VerticalScroll).border_subtitle = "arrows walk   Esc closes"
+        walk = " ".join(self.key_for(f"tensor.{name}") for name in WAYS)
+        close = self.key_for("page.close")
+        self.query_one(VerticalScroll).border_subtitle = f"{walk} walk   {close} closes"
         self._draw()
 
     def on_resize(self) -> None:

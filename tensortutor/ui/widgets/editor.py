@@ -8,7 +8,7 @@ from textual import on
 from textual.binding import BindingType
 from textual.document._document import Location, Selection
 from textual.document._history import EditHistory
-from textual.events import Key
+from textual.events import Key, MouseDown
 from textual.geometry import Offset, Region
 from textual.message import Message
 from textual.widgets import TextArea
@@ -91,6 +91,11 @@ class Editor(CheckedCode):
 
     # Programs
 
+    @property
+    def shown(self) -> Hashable:
+        """The key of the program that is shown."""
+        return self._shown
+
     def show(self, key: Hashable, text: str) -> None:
         """Show a program. key: under which it comes back later with its undo history."""
         self.completer.close()
@@ -130,6 +135,11 @@ class Editor(CheckedCode):
         self.move_cursor(cursor)
 
     # Keys
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """A press on the frame is not for the text: the frame can be dragged."""
+        if event.get_content_offset(self) is None:
+            event.prevent_default()
 
     async def _on_key(self, event: Key) -> None:
         # The app runs a binding after the key has gone through the whole screen, when later keys

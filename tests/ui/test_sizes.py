@@ -1,0 +1,112 @@
+"""Sizes of text, code and results: by keys, by the mouse, and the next day."""
+
+import json
+
+import pytest
+
+from tensortutor.learner.remembered import Remembered
+from tensortutor.ui.app import TutorApp
+from tests.ui.test_drawings import drawn
+from tests.ui.test_lesson import INSIGHT, PRACTICE, arrive, told
+
+
+@pytest.fixture
+def remembered(tmp_path):
+    return tmp_path / "remembered.json"
+
+
+def app_at(setting, step, remembered):
+    setting.app(setting.accumulation, step)
+    return TutorApp(
+        setting.course, setting.progress, setting.workspace, setting.runner,
+        lesson=setting.accumulation, remembered=Remembered(remembered),
+    )  # fmt: skip
+
+
+def sizes(screen) -> tuple[int, int]:
+    return screen.reader.region.width, screen.results.region.height
+
+
+async def test_keys_change_sizes_and_they_last(setting, until, remembered):
+    app = app_at(setting, PRACTICE, remembered)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        width, height = sizes(screen)
+        await pilot.press("greater_than_sign", "greater_than_sign", "plus")
+        await until(pilot, lambda: sizes(screen) != (width, height))
+        wider = sizes(screen)
+        assert wider == (80, round(48 * 0.45))
+        await pilot.press("less_than_sign", "minus", "minus")
+        await until(pilot, lambda: sizes(screen)[0] == 72)
+        assert sizes(screen)[1] < height
+        before = sizes(screen)
+    again = app_at(setting, PRACTICE, remembered)
+    async with again.run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        assert sizes(screen) == before
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: sizes(screen) == (width, height))
+
+
+async def test_no_part_can_be_made_to_vanish(setting, until, remembered):
+    remembered.write_text(json.dumps({"lesson.text": 400, "lesson.results": -3}))
+    app = app_at(setting, PRACTICE, remembered)
+    async with app.run_test(size=(120, 30)) as pilot:
+        screen = await arrive(pilot, until)
+        assert all(part.region.height > 3 for part in (screen.editor, screen.results))
+        assert screen.editor.region.width > 15
+        for _ in range(20):
+            await pilot.press("less_than_sign")
+        await until(pilot, lambda: screen.reader.region.width < 20)
+        assert screen.reader.region.width > 15
+
+
+@pytest.mark.parametrize("step", [INSIGHT, PRACTICE])
+async def test_where_one_part_shows_it_has_all_the_room(setting, until, remembered, step):
+    remembered.write_text(json.dumps({"lesson.text": 30, "lesson.results": 30}))
+    app = app_at(setting, step, remembered)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        assert screen.reader.region.size == (80, 22)
+        await pilot.press("greater_than_sign")
+        await until(pilot, lambda: any("this narrow" in sentence for sentence in told(app)))
+        assert screen.reader.region.size == (80, 22)
+        if step == PRACTICE:
+            for part in (screen.editor, screen.results):
+                await pilot.press("f3")
+                await until(pilot, lambda part=part: part.region.area)
+                assert part.region.size == (80, 22)
+
+
+async def test_frames_can_be_dragged(setting, until, remembered):
+    app = app_at(setting, PRACTICE, remembered)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        cursor = screen.editor.cursor_location
+        await pilot.mouse_down(offset=(64, 20))  # the code's left frame
+        await pilot.hover(offset=(95, 20))
+        await until(pilot, lambda: screen.reader.region.width == 96)
+        await pilot.mouse_up(offset=(95, 20))
+        edge = screen.editor.region.bottom - 1
+        await pilot.mouse_down(offset=(120, edge))
+        await pilot.hover(offset=(120, 15))
+        await pilot.mouse_up(offset=(120, 15))
+        await until(pilot, lambda: screen.results.region.y == 15)
+        assert screen.editor.cursor_location == cursor, "the text has heard nothing of it"
+        assert not screen.selections
+        assert app.mouse_captured is None
+        kept = json.loads(remembered.read_text())
+        assert kept["lesson.text"] == 60
+        await pilot.hover(offset=(20, 20))
+        assert screen.reader.region.width == 96
+
+
+async def test_tabs_in_the_frame_are_clicked_and_not_dragged(setting, until, remembered):
+    app = app_at(setting, PRACTICE, remembered)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        row = screen.results.region.y
+        column = drawn(screen).split("\n")[row].index("Tensors")
+        await pilot.click(offset=(column, row))
+        await until(pilot, lambda: screen.results.front.TITLE == "Tensors")
+        assert not screen._dragged
