@@ -168,6 +168,17 @@ COMMANDS = (
     ),
     Command("hint", "reading.hint", "show the next hint of a lesson", (LESSON, ANYWAY)),
     Command(
+        "compare",
+        "compare.compare",
+        "print a solution beside your code, and what others get wrong",
+        (
+            LESSON,
+            arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson"),
+            arg("--spoil", action="store_true", help="print it before you have passed"),
+            ANYWAY,
+        ),
+    ),
+    Command(
         "reset",
         "upkeep.reset",
         "begin a lesson again; your code is kept as a backup",

@@ -50,7 +50,7 @@ LESSON = [
     _key("lesson.turn", "f3,ctrl+g", "turn", "Turn", show=True),
     _key("lesson.stop", "f4,ctrl+backslash", "stop", "Stop", show=True),
     _key("lesson.previous", "f7,shift+f8,p", "previous", "Back"),
-    _key("lesson.solution", "s", "solution", "Solution"),
+    _key("lesson.solution", "s", "solution", "A solution beside your code"),
     _key("lesson.explain", "f12,i", "explain", "Lesson about the error"),
     _key("lesson.reset", "R", "reset", "Start the code afresh"),
     _key("lesson.save", "ctrl+s", "save", "Save now"),
@@ -86,6 +86,12 @@ FIND = [
     _key("find.next", "down,ctrl+f", "step(1)", "Next match; Enter, too", first=True),
     _key("find.previous", "up", "step(-1)", "Match before", first=True),
     _key("find.close", "escape", "close", "Back to the code", first=True),
+]
+
+CHECK_LIST = [
+    _key("checks.fold", "enter,space", "fold", "Unfold, or fold"),
+    _key("checks.down", "down,j", "step(1)", "The next check"),
+    _key("checks.up", "up,k", "step(-1)", "The check before"),
 ]
 
 ORDER = [

@@ -206,6 +206,14 @@ class LessonSession:
         self._known[self.index] = text
         return Code(name, text, True)
 
+    def task_source(self) -> str:
+        """The learner's code of the step that is judged, with what is not saved yet."""
+        index = self.task_number - 1
+        unsaved = self._pending.get(index)
+        if unsaved is not None:
+            return unsaved
+        return self._tried(lambda: self._workspace.load(self.lesson, index), "")
+
     @property
     def path(self) -> Path:
         """Where this step's code lies, or would lie."""

@@ -15,14 +15,12 @@ from tensortutor.protocol.events import Event, Explained, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
 from tensortutor.ui.explained import ExplainedRuns
-from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.screens.looking import LookingScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
-from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.panes import Occasion
 from tensortutor.ui.widgets.questions import Question
@@ -254,7 +252,9 @@ class LessonScreen(LookingScreen):
                 names = [describe.short_name(self.session.course, lesson) for lesson in opened]
                 go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
                 self._checks().celebrate(
-                    names, f"{go_on} goes on; outside the editor, {solution} shows a solution."
+                    names,
+                    f"{go_on} goes on; outside the editor, {solution} shows a solution beside your "
+                    "code, and what others get wrong.",
                 )
 
     # Questions, hints, the solution
@@ -284,10 +284,11 @@ class LessonScreen(LookingScreen):
             self.tutor.tell("That is all the hints there are.")
 
     def action_solution(self) -> None:
-        """Show the solution, once the checks have passed."""
-        solution = self.lesson.task.solution or ""
+        """Show the solution beside the learner's own, once the checks have passed."""
+        from tensortutor.ui.screens.solution import SolutionPage
+
         if self.session.is_passed:
-            self.app.push_screen(Page("A solution", Text(fenced(solution, "python"))))
+            self.app.push_screen(SolutionPage(self.lesson, self.session.task_source()))
         else:
             self.tutor.tell("The solution can be read once the checks have passed.")
 
