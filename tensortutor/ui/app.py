@@ -32,6 +32,7 @@ from tensortutor.ui.screens.home import HomeScreen
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
     from tensortutor.course.search import CourseIndex
+    from tensortutor.ui.teaching import Own
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
@@ -66,6 +67,7 @@ class TutorApp(App[int]):
         settings: LearnerSettings | None = None,
         remembered: Remembered | None = None,
         consent: Path | None = None,
+        teaching: bool = False,
     ) -> None:
         super().__init__()
         self.course = course
@@ -77,6 +79,8 @@ class TutorApp(App[int]):
         self.limits = self.settings.limits
         self.remembered = remembered or Remembered(None)
         self._consent = consent
+        self.teaching = teaching
+        self.put_aside: Own | None = None
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
@@ -189,16 +193,19 @@ class TutorApp(App[int]):
         from tensortutor.course.problems import CourseError
         from tensortutor.ui.screens.lesson import LessonScreen
 
+        kind = LessonScreen
+        if self.teaching:
+            from tensortutor.ui.screens.teach import TeachScreen as kind
         try:
             _ = lesson.steps  # read now: a lesson that is not sound cannot be shown
         except CourseError as error:
             self.tell(f"This lesson cannot be opened until it is mended: {error}")
             return
         if isinstance(self.screen, LessonScreen):
-            self.switch_screen(LessonScreen(lesson))
+            self.switch_screen(kind(lesson))
             garbage.collect_soon(self)
         else:
-            self.push_screen(LessonScreen(lesson))
+            self.push_screen(kind(lesson))
 
     def go_home(self) -> None:
         """Back to the list of lessons."""
@@ -298,6 +305,9 @@ class TutorApp(App[int]):
                     lambda action=action: self.run_action(action, screen),
                 )
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
+        from tensortutor.ui.teaching import commands
+
+        yield from commands(self)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
         yield SystemCommand("Theme", "Other colours", self.action_change_theme)
         yield SystemCommand("Quit", "Everything is kept", self.action_quit)
@@ -344,8 +354,13 @@ def run_app(options: AppOptions) -> int:
     from tensortutor.learner.paths import Paths
 
     course = open_course(find_course(options.course))
+    if options.teach:
+        from tensortutor.learner.classroom import classroom, unlocked
+
+        course, paths = unlocked(course), classroom()
+    else:
+        paths = Paths.find()
     lesson = find_lesson(course, options.lesson) if options.lesson else None
-    paths = Paths.find()
 
     def make_runner() -> Runner:
         from tensortutor.runner import Runner as RealRunner
@@ -363,6 +378,7 @@ def run_app(options: AppOptions) -> int:
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, remembered=Remembered(paths.remembered), consent=paths.consent,
+        teaching=options.teach,
     )  # fmt: skip
     garbage.only_when_told()
     try:

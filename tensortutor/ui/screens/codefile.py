@@ -38,8 +38,8 @@ class CodeScreen(AskingScreen):
         """Run the code."""
         raise NotImplementedError
 
-    def action_check(self) -> None:
-        """Put the checks to the code."""
+    def action_check(self, again: bool = False) -> None:
+        """Put the checks to the code. again: with the inputs that the last check has failed on."""
         raise NotImplementedError
 
     # The text

@@ -33,6 +33,8 @@ class LessonScreen(LookingScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
     CSS_PATH = "../styles/lesson.tcss"
+    READER: ClassVar[type[Reader]] = Reader
+    SESSION: ClassVar[type[LessonSession]] = LessonSession
 
     def __init__(self, lesson: Lesson) -> None:
         super().__init__()
@@ -45,7 +47,7 @@ class LessonScreen(LookingScreen):
         """What the learner does in this lesson."""
         if self._session is None:
             tutor = self.tutor
-            self._session = LessonSession(
+            self._session = self.SESSION(
                 tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell
             )
         return self._session
@@ -54,7 +56,7 @@ class LessonScreen(LookingScreen):
         """Text on the left, the editor over the results on the right."""
         yield TopLine()
         with Horizontal(id="body"):
-            yield Reader(id="reader")
+            yield self.READER(id="reader")
             with Vertical(id="work"):
                 yield Editor(id="editor")
                 yield Results(id="results")
@@ -176,16 +178,18 @@ class LessonScreen(LookingScreen):
             job = program_job(self.lesson, self.editor.text, name, self.tutor.limits)
             self._start(self.looked_into(job, profile=profile), checking=False)
 
-    def action_check(self) -> None:
-        """Put the checks to the code."""
+    def action_check(self, again: bool = False) -> None:
+        """Put the checks to the code. again: with the inputs that the last check has failed on."""
         if not self.session.judged:
             number, title = self.session.task_number, self.lesson.task.title
             self.tutor.tell(f"The checks judge step {number}, {title}.")
             return
-        name = self.editor.file_name
-        self._start(
-            check_job(self.lesson, self.editor.text, name, limits=self.tutor.limits), checking=True
-        )
+        seed = self._checks().failed_seed if again else None
+        if again and seed is None:
+            self.tutor.tell("No check has failed: there are no inputs to try again.")
+            return
+        name, limits = self.editor.file_name, self.tutor.limits
+        self._start(check_job(self.lesson, self.editor.text, name, seed, limits), checking=True)
 
     def _ask(self, question: int) -> None:
         field = self.reader.questions[question].field

@@ -11,7 +11,7 @@ from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.widgets.comparison import Comparison
 
 EQUAL = "Line by line, your code is the solution of the course."
-OTHER = "Yours passes the same checks, so it is no worse. Docstrings are left out."
+OTHER = "Whatever passes the checks is right; it need not be like this. Docstrings are left out."
 
 
 class SolutionPage(Page):

@@ -51,6 +51,12 @@ class ChecksPane(ResultPane):
         passed = sum(line.state == "passed" for line in self._lines.values())
         return f"{self.TITLE} {passed}/{len(self._lines)}"
 
+    @property
+    def failed_seed(self) -> int | None:
+        """What gives the inputs of the last check run again, if something failed on them."""
+        found = (one.verdict for one in self._lines.values() if one.state == "failed")
+        return next((verdict.seed for verdict in found if verdict is not None), None)
+
     def prepare(self, lesson: Lesson) -> None:
         """List the checks of a lesson before they run."""
         for mutant in lesson.judge.mutants:
