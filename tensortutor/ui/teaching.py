@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
-from tensortutor.course.model import Course, Lesson
+from tensortutor.course.model import Course
 from tensortutor.learner.classroom import classroom, unlocked
 from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.remembered import Remembered
 from tensortutor.learner.workspace import Workspace
-from tensortutor.ui import describe
 
 if TYPE_CHECKING:
     from tensortutor.ui.app import TutorApp
@@ -42,9 +41,9 @@ def turn(app: TutorApp) -> None:
     from tensortutor.ui.screens.home import HomeScreen
     from tensortutor.ui.screens.lesson import LessonScreen
 
-    screen = app.screen
-    lesson = screen.lesson if isinstance(screen, LessonScreen) else None
-    step = screen.session.index if isinstance(screen, LessonScreen) else 0
+    # The palette may still lie over it.
+    shown = [screen for screen in app.screen_stack if isinstance(screen, LessonScreen)]
+    place = (shown[-1].lesson, shown[-1].session.index) if shown else None
     if not app.keep():
         app.tell("Your code could not be saved, so it stays open.")
         return
@@ -66,8 +65,10 @@ def turn(app: TutorApp) -> None:
     if isinstance(app.screen, HomeScreen):
         app.screen.renew()
         app.screen.top.refresh()
-    if lesson is not None:
-        _open(app, lesson, step)
+    if place is not None:
+        if app.teaching:
+            app.progress.set_place(place[0].id, place[1])
+        app.open_lesson(place[0])
     app.tell(BEGUN if app.teaching else "Your own lessons are back, as you left them.")
 
 
@@ -82,11 +83,3 @@ def _room(course: Course) -> Own:
     remembered = Remembered(paths.remembered)
     return Own(unlocked(course), Progress.open(paths), Workspace(paths), remembered)
 
-
-def _open(app: TutorApp, lesson: Lesson, step: int) -> None:
-    same = describe.lesson_by_id(app.course, lesson.id)
-    if same is None:
-        return
-    if app.teaching:
-        app.progress.set_place(same.id, step)
-    app.open_lesson(same)

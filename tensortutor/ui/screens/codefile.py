@@ -125,6 +125,7 @@ class CodeScreen(AskingScreen):
         code = self.session.changed_elsewhere()
         if code is not None:
             self.editor.renew(code.text)
+            self.editor.read_only = not code.editable
 
     def action_own_editor(self) -> None:
         """Open the file in the learner's own editor; the app waits meanwhile."""

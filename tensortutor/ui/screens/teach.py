@@ -70,7 +70,7 @@ class TeachScreen(LessonScreen):
     @on(Board.Code)
     def _code_turned(self, event: Board.Code) -> None:
         self.set_class(not event.shown, "-covered")
-        if event.shown and not self.is_wide:
+        if event.shown and self.board.is_at_code and not self.is_wide:
             # Without the focus: the next key is for the board, not for the program.
             self._to_front("editor")
 

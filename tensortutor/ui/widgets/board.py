@@ -42,6 +42,11 @@ class Board(Reader):
         """How many blocks the step has."""
         return len(self._blocks)
 
+    @property
+    def is_at_code(self) -> bool:
+        """Whether the code is what was shown last."""
+        return bool(self.shown) and isinstance(self._blocks[self.shown - 1], CodeMark)
+
     async def show(self, session: LessonSession) -> None:
         """Begin a step: its first block stands, the others wait."""
         with self.app.batch_update():

@@ -124,6 +124,8 @@ class ChecksPane(ResultPane):
         if not event.passed and sum(one.state == "failed" for one in self._lines.values()) == 1:
             line = self._line(event.check)
             line.call_after_refresh(line.scroll_visible, animate=False)
+            if self.has_focus_within:
+                line.focus(scroll_visible=False)
 
     @_show.register
     def _(self, event: Explained) -> None:
