@@ -72,6 +72,7 @@ def device(text: str) -> str:
 LESSON = arg("lesson_name", metavar="LESSON", help="its id, its slug, or its number as 1.2")
 CHAPTER = arg("name", metavar="CHAPTER", nargs="?", help="its id or its number; default: all")
 ANYWAY = arg("--anyway", action="store_true", help="even if the lesson is locked")
+OWN_FILE = arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson")
 STEP = arg("--step", type=positive, metavar="N", help="one step, from 1")
 
 COMMANDS = (
@@ -117,7 +118,7 @@ COMMANDS = (
         "put the checks of a lesson to your code",
         (
             LESSON,
-            arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson"),
+            OWN_FILE,
             arg("--seed", type=seed, metavar="N", help="repeat the inputs of an earlier check"),
             ANYWAY,
         ),
@@ -129,7 +130,7 @@ COMMANDS = (
         "put the checks of a lesson to your code at each save, until Ctrl+C",
         (
             LESSON,
-            arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson"),
+            OWN_FILE,
             ANYWAY,
         ),
         json=True,
@@ -167,6 +168,17 @@ COMMANDS = (
         json=True,
     ),
     Command("hint", "reading.hint", "show the next hint of a lesson", (LESSON, ANYWAY)),
+    Command(
+        "compare",
+        "compare.compare",
+        "print a solution beside your code, and what others get wrong",
+        (
+            LESSON,
+            OWN_FILE,
+            arg("--spoil", action="store_true", help="print it before you have passed"),
+            ANYWAY,
+        ),
+    ),
     Command(
         "reset",
         "upkeep.reset",
@@ -209,6 +221,12 @@ COMMANDS = (
             arg("--all", action="store_true", help="the whole course"),
             arg("--to", metavar="FOLDER", help="where to; default: this folder"),
         ),
+    ),
+    Command(
+        "teach",
+        "app.teach",
+        "open the app to show lessons to a room; nothing is kept",
+        (arg("lesson_name", metavar="LESSON", nargs="?", help="begin with this lesson"),),
     ),
     Command("doctor", "doctor.doctor", "tell what works on this machine", json=True),
     Command(

@@ -11,7 +11,7 @@ class AppOptions:
     course: a course's folder, or None for the built-in one. device: "auto", "cpu", "cuda",
     "cuda:N" or "mps". sandbox: "auto", "full", "landlock" or "limits". python: the interpreter
     that runs the learner's code, or None for this one. lesson: where to begin, or None for where
-    the learner was.
+    the learner was. teach: for a room, with nothing kept.
     """
 
     course: Path | None = None
@@ -19,3 +19,4 @@ class AppOptions:
     sandbox: str = "auto"
     python: str | None = None
     lesson: str | None = None
+    teach: bool = False

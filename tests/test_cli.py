@@ -31,6 +31,7 @@ NEVER_S = 120
 COMMANDS = (
     "list", "show", "next", "run", "check", "answer", "explain", "hint", "reset", "where",
     "doctor", "new", "verify", "progress", "export", "watch", "review", "reference",
+    "compare", "teach",
 )  # fmt: skip
 
 

@@ -3,9 +3,15 @@
 import os
 import shutil
 import sys
+from argparse import Namespace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.options import AppOptions
+
+if TYPE_CHECKING:
+    from tensortutor.commands.session import Session
 
 SMALLEST = (60, 16)
 INSTEAD = (
@@ -30,6 +36,12 @@ def start(options: AppOptions) -> int:
         return run_app(options)
     except (CourseError, UnknownLesson) as error:
         raise Refused(str(error)) from None
+
+
+def teach(session: "Session", arguments: Namespace) -> int:
+    """Run the app for a room: all lessons open, block by block, nothing kept. Raises Refused."""
+    lesson = arguments.lesson_name or session.options.lesson
+    return start(replace(session.options, lesson=lesson, teach=True))
 
 
 def why_not() -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tensortutor.commands.errors import Refused
-from tensortutor.commands.session import Session, follow, read_source
+from tensortutor.commands.session import Session, chosen, follow, read_source
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import opened_by
@@ -237,3 +237,6 @@ def _tell_passed(session: Session, lesson: Lesson, opened: tuple[Lesson, ...]) -
     printer.line(f"{printer.paint('Passed', 'green')}: {lesson.title}")
     for one in opened:
         printer.line(f"Opened: {one.id}, {one.title}")
+    printer.line(
+        f"A solution beside your code: tensortutor compare {lesson.id}{chosen(session.options)}"
+    )

@@ -33,6 +33,7 @@ from tensortutor.ui.terminal import TerminalApp
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
     from tensortutor.course.search import CourseIndex
+    from tensortutor.ui.teaching import Own
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
@@ -67,6 +68,7 @@ class TutorApp(TerminalApp):
         settings: LearnerSettings | None = None,
         remembered: Remembered | None = None,
         consent: Path | None = None,
+        teaching: bool = False,
     ) -> None:
         super().__init__()
         self.course = course
@@ -78,6 +80,8 @@ class TutorApp(TerminalApp):
         self.limits = self.settings.limits
         self.remembered = remembered or Remembered(None)
         self._consent = consent
+        self.teaching = teaching
+        self.put_aside: Own | None = None
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
@@ -173,6 +177,8 @@ class TutorApp(TerminalApp):
 
     def open_lesson(self, lesson: Lesson) -> None:
         """Show a lesson; ask first if it is locked."""
+        # In teach mode, its twin without a lock.
+        lesson = describe.lesson_by_id(self.course, lesson.id) or lesson
         if state(lesson, self._passed()) != "locked":
             self._show_lesson(lesson)
             return
@@ -190,16 +196,19 @@ class TutorApp(TerminalApp):
         from tensortutor.course.problems import CourseError
         from tensortutor.ui.screens.lesson import LessonScreen
 
+        kind = LessonScreen
+        if self.teaching:
+            from tensortutor.ui.screens.teach import TeachScreen as kind
         try:
             _ = lesson.steps  # read now: a lesson that is not sound cannot be shown
         except CourseError as error:
             self.tell(f"This lesson cannot be opened until it is mended: {error}")
             return
         if isinstance(self.screen, LessonScreen):
-            self.switch_screen(LessonScreen(lesson))
+            self.switch_screen(kind(lesson))
             garbage.collect_soon(self)
         else:
-            self.push_screen(LessonScreen(lesson))
+            self.push_screen(kind(lesson))
 
     def go_home(self) -> None:
         """Back to the list of lessons."""
@@ -283,6 +292,9 @@ class TutorApp(TerminalApp):
                     lambda action=action: self.run_action(action, screen),
                 )
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
+        from tensortutor.ui.teaching import commands
+
+        yield from commands(self)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
         yield SystemCommand("Theme", "Other colours", self.action_change_theme)
         yield SystemCommand("Step aside", "To the shell; fg leads back", self.action_step_aside)
@@ -325,8 +337,14 @@ def run_app(options: AppOptions) -> int:
     from tensortutor.course.catalog import find_course, find_lesson, open_course
     from tensortutor.learner.paths import Paths
 
-    paths = Paths.find()
-    course = open_course(find_course(options.course), paths.glances)
+    if options.teach:
+        from tensortutor.learner.classroom import classroom, unlocked
+
+        paths = classroom()
+        course = unlocked(open_course(find_course(options.course)))
+    else:
+        paths = Paths.find()
+        course = open_course(find_course(options.course), paths.glances)
     lesson = find_lesson(course, options.lesson) if options.lesson else None
 
     def make_runner() -> Runner:
@@ -345,6 +363,7 @@ def run_app(options: AppOptions) -> int:
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, remembered=Remembered(paths.remembered), consent=paths.consent,
+        teaching=options.teach,
     )  # fmt: skip
     garbage.only_when_told()
     try:

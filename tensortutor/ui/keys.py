@@ -51,13 +51,14 @@ LESSON = [
     _key("lesson.turn", "f3,ctrl+g", "turn", "Turn", show=True),
     _key("lesson.stop", "f4,ctrl+backslash", "stop", "Stop", show=True),
     _key("lesson.previous", "f7,shift+f8,p", "previous", "Back"),
-    _key("lesson.solution", "s", "solution", "Solution"),
+    _key("lesson.solution", "s", "solution", "A solution beside your code"),
     _key("lesson.explain", "f12,i", "explain", "Lesson about the error"),
     _key("lesson.reset", "R", "reset", "Start the code afresh"),
     _key("lesson.save", "ctrl+s", "save", "Save now"),
     _key("lesson.format", "ctrl+j", "format", "Lay the code out, with ruff"),
     _key("lesson.own_editor", "f6,e", "own_editor", "Your own editor"),
     _key("lesson.watch", "w", "watch", "Check when saved elsewhere, or not"),
+    _key("lesson.check_again", "C", "check(True)", "Check with the inputs that failed"),
     _key("lesson.profile", "P", "profile", "Run under the profiler"),
     _key("lesson.broadcast", "b", "broadcast", "Broadcasting under the cursor"),
     _key("lesson.notes", "v", "notes", "Notes behind the lines, or none"),
@@ -72,6 +73,18 @@ LESSON = [
     _key("lesson.leave", "escape", "leave", "Leave the field"),
     _key("lesson.home", "l,f10", "home", "Lessons"),
     _key("lesson.quit", "q", "app.quit", "Quit"),
+]
+
+TEACH = [
+    _key("teach.more", "space", "more", "The next block, then the next step", show=True),
+    _key("teach.answer", "a", "answer", "The answer to the question", show=True),
+    _key("teach.less", "backspace", "less", "One block back"),
+    _key("teach.everything", "o", "everything", "All blocks of the step"),
+]
+
+BOARD = [
+    _key("board.more", "pagedown,right", "screen.more", "The next block, as pointers send it"),
+    _key("board.less", "pageup,left", "screen.less", "One block back"),
 ]
 
 EDITOR = [
@@ -92,6 +105,12 @@ FIND = [
     _key("find.next", "down,ctrl+f", "step(1)", "Next match; Enter, too", first=True),
     _key("find.previous", "up", "step(-1)", "Match before", first=True),
     _key("find.close", "escape", "close", "Back to the code", first=True),
+]
+
+CHECK_LIST = [
+    _key("checks.fold", "enter", "fold", "Unfold, or fold"),
+    _key("checks.down", "down,j", "step(1)", "The next check"),
+    _key("checks.up", "up,k", "step(-1)", "The check before"),
 ]
 
 ORDER = [

@@ -6,7 +6,7 @@ everything is also held in memory until the screen closes.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -206,6 +206,14 @@ class LessonSession:
         self._known[self.index] = text
         return Code(name, text, True)
 
+    def task_source(self) -> str:
+        """The learner's code of the step that is judged, with what is not saved yet."""
+        index = self.task_number - 1
+        unsaved = self._pending.get(index)
+        if unsaved is not None:
+            return unsaved
+        return self._tried(lambda: self._workspace.load(self.lesson, index), "")
+
     @property
     def path(self) -> Path:
         """Where this step's code lies, or would lie."""
@@ -272,12 +280,33 @@ class LessonSession:
         self._known[index] = text
 
     def changed_elsewhere(self) -> Code | None:
-        """The code, if another program has changed the file and nothing typed here is at stake."""
-        if self.step.pane is None or self.index in self._pending or self.index in self._unreadable:
+        """The code, if another program has changed the file and nothing typed here is at stake.
+
+        If the file cannot be read now, the text as it was; it must not change until it can.
+        """
+        if self.step.pane is None or self.index in self._pending:
             return None
-        known = self._known.get(self.index)
+        known, was_unreadable = self._known.get(self.index), self.index in self._unreadable
+        if was_unreadable and not self._is_readable():
+            return None  # has been told
         code = self.code()
-        return code if code.editable and code.text != known else None
+        if not code.editable:
+            return replace(code, text=known) if known is not None else code
+        if code.text == known and not was_unreadable:
+            return None
+        if known is not None and not self.path.exists():
+            self._report(
+                f"{self.path} is gone: here is what the step begins with. Undo brings back what "
+                "stood here."
+            )
+        return code
+
+    def _is_readable(self) -> bool:
+        try:
+            self._workspace.load(self.lesson, self.index)
+        except StorageError:
+            return False
+        return True
 
     def reset(self) -> str | None:
         """Go back to the code that the step began with. Returns where the learner's is kept.

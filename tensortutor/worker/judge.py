@@ -155,7 +155,7 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
         said = blame(error, path, answer)
         return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
-    return Verdict(check.name, True, seed, 0.0)
+    return Verdict(check.name, True, seed, 0.0, called=answer.last_call)
 
 
 def seed_torch(seed: int, device: torch.device) -> None:

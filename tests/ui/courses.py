@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
-from tensortutor.course.declared import JudgeFile
+from tensortutor.course.declared import JudgeFile, Variant
 from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
 from tensortutor.course.model import Chapter, Course, Lesson
 
 CHECKS = ("equal batches act as one large batch", "a smaller last batch counts for less")
+MUTANTS = (
+    Variant("clears the gradients between batches", "accumulate", 1, CHECKS[0]),
+    Variant("weighs every batch alike", "accumulate", 1, CHECKS[1]),
+)
 STARTER = '''\
 def accumulate(model, batches, loss_fn):
     """Leave the gradient of the mean loss over all samples in .grad."""
@@ -132,7 +136,7 @@ def accumulation() -> Lesson:
             ),
             Step("In the wild", (Prose("Every large training run does this.", 1),), 1),
         ),
-        judge=JudgeFile(Path("checks/05_autograd/03_accumulation.py"), "", CHECKS, (), ()),
+        judge=JudgeFile(Path("checks/05_autograd/03_accumulation.py"), "", CHECKS, MUTANTS, ()),
         path=Path("/course/lessons/05_autograd/03_accumulation.md"),
     )
 

@@ -142,7 +142,7 @@ async def test_a_failed_check_unfolds_and_a_passed_one_opens_the_next_lesson(set
         panel = screen.query_one("#checks-passed")
         assert panel.display
         assert "2.2 Hooks" in str(panel.content)
-        assert "F8 goes on; outside the editor, s shows a solution." in str(panel.content)
+        assert "F8 goes on; outside the editor, s shows a solution beside" in str(panel.content)
         await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, Page))
         await pilot.press("escape")

@@ -38,8 +38,8 @@ class CodeScreen(AskingScreen):
         """Run the code."""
         raise NotImplementedError
 
-    def action_check(self) -> None:
-        """Put the checks to the code."""
+    def action_check(self, again: bool = False) -> None:
+        """Put the checks to the code. again: with the inputs that the last check has failed on."""
         raise NotImplementedError
 
     # The text
@@ -129,6 +129,7 @@ class CodeScreen(AskingScreen):
         code = self.session.changed_elsewhere()
         if code is not None:
             self.editor.renew(code.text)
+            self.editor.read_only = not code.editable
 
     def action_own_editor(self) -> None:
         """Open the file in the learner's own editor; the app waits meanwhile."""

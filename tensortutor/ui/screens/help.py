@@ -12,6 +12,8 @@ from textual.widgets import Static
 
 from tensortutor.ui import keys
 from tensortutor.ui.screens.dialogs import Page
+from tensortutor.ui.widgets.board import Board
+from tensortutor.ui.widgets.checkline import CheckLine
 from tensortutor.ui.widgets.courselist import CourseList
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.lens import GraphPane, ProfilePane, TensorsPane
@@ -21,6 +23,8 @@ PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
     (CourseList, "In the list", keys.COURSE_LIST),
     (Editor, "In the editor", keys.EDITOR),
     (Editor, "While finding", keys.FIND),
+    (Board, "On the board", keys.BOARD),
+    (CheckLine, "In the checks", keys.CHECK_LIST),
     (OrderField, "Putting lines into order", keys.ORDER),
     (TensorsPane, "In the table of tensors; Enter shows one in full", keys.TENSORS),
     (GraphPane, "In the graph", keys.GRAPH),

@@ -15,14 +15,12 @@ from tensortutor.protocol.events import Event, Explained, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
 from tensortutor.ui.explained import ExplainedRuns
-from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.screens.looking import LookingScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
-from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.panes import Occasion
 from tensortutor.ui.widgets.questions import Question
@@ -39,6 +37,8 @@ class LessonScreen(LookingScreen):
         "One lesson, step by step: text, your code, and what came of running or checking it. "
         "Everything is saved as you type."
     )
+    READER: ClassVar[type[Reader]] = Reader
+    SESSION: ClassVar[type[LessonSession]] = LessonSession
 
     def __init__(self, lesson: Lesson) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class LessonScreen(LookingScreen):
         """What the learner does in this lesson."""
         if self._session is None:
             tutor = self.tutor
-            self._session = LessonSession(
+            self._session = self.SESSION(
                 tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell
             )
         return self._session
@@ -60,7 +60,7 @@ class LessonScreen(LookingScreen):
         """Text on the left, the editor over the results on the right."""
         yield TopLine()
         with Horizontal(id="body"):
-            yield Reader(id="reader")
+            yield self.READER(id="reader")
             with Vertical(id="work"):
                 yield Editor(id="editor")
                 yield Results(id="results")
@@ -183,16 +183,18 @@ class LessonScreen(LookingScreen):
             job = program_job(self.lesson, self.editor.text, name, self.tutor.limits)
             self._start(self.looked_into(job, profile=profile), checking=False)
 
-    def action_check(self) -> None:
-        """Put the checks to the code."""
+    def action_check(self, again: bool = False) -> None:
+        """Put the checks to the code. again: with the inputs that the last check has failed on."""
         if not self.session.judged:
             number, title = self.session.task_number, self.lesson.task.title
             self.tutor.tell(f"The checks judge step {number}, {title}.")
             return
-        name = self.editor.file_name
-        self._start(
-            check_job(self.lesson, self.editor.text, name, limits=self.tutor.limits), checking=True
-        )
+        seed = self._checks().failed_seed if again else None
+        if again and seed is None:
+            self.tutor.tell("No check has failed: there are no inputs to try again.")
+            return
+        name, limits = self.editor.file_name, self.tutor.limits
+        self._start(check_job(self.lesson, self.editor.text, name, seed, limits), checking=True)
 
     def _ask(self, question: int) -> None:
         field = self.reader.questions[question].field
@@ -259,7 +261,9 @@ class LessonScreen(LookingScreen):
                 names = [describe.short_name(self.session.course, lesson) for lesson in opened]
                 go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
                 self._checks().celebrate(
-                    names, f"{go_on} goes on; outside the editor, {solution} shows a solution."
+                    names,
+                    f"{go_on} goes on; outside the editor, {solution} shows a solution beside your "
+                    "code, and what others get wrong.",
                 )
 
     # Questions, hints, the solution
@@ -289,10 +293,11 @@ class LessonScreen(LookingScreen):
             self.tutor.tell("That is all the hints there are.")
 
     def action_solution(self) -> None:
-        """Show the solution, once the checks have passed."""
-        solution = self.lesson.task.solution or ""
+        """Show the solution beside the learner's own, once the checks have passed."""
+        from tensortutor.ui.screens.solution import SolutionPage
+
         if self.session.is_passed:
-            self.app.push_screen(Page("A solution", Text(fenced(solution, "python"))))
+            self.app.push_screen(SolutionPage(self.lesson, self.session.task_source()))
         else:
             self.tutor.tell("The solution can be read once the checks have passed.")
 

@@ -1,12 +1,10 @@
 """The tab that shows what the checks found, one line each, unfolding what failed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatchmethod
-from typing import Any, ClassVar
+from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-from textual.app import ComposeResult, RenderResult
+from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -21,89 +19,10 @@ from tensortutor.protocol.events import (
     Raised,
     Verdict,
 )
-from tensortutor.ui import describe, glyphs
 from tensortutor.ui.plain import visible
+from tensortutor.ui.widgets.checkline import CheckLine
 from tensortutor.ui.widgets.explanation import rows_of
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
-
-PARTS = ("called", "got", "expected", "where", "cause", "hint")
-AS_ABOVE = "As above."
-
-
-class CheckLine(Static):
-    """One check: its state in a glyph and a word, its name, and why it failed."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"check--label", "check--detail"}
-
-    def __init__(self, name: str) -> None:
-        super().__init__(classes="check")
-        self.check = name
-        self.state = "waiting"
-        self.verdict: Verdict | None = None
-        self.alike = 1
-        self.rows: tuple[tuple[str, str], ...] = ()
-
-    def show(self, state: str, verdict: Verdict | None = None, *, alike: int = 1) -> None:
-        """Enter a state: "waiting", "running", "passed", "failed" or "unknown".
-
-        alike: how many checks have failed in this way so far; 0 if it is told at another one.
-        """
-        self.state = state
-        self.verdict = verdict
-        self.alike = alike
-        if state != "failed":
-            self.rows = ()
-        for word in SIGNS:
-            self.set_class(word == state, f"-{word}")
-        self.refresh(layout=True)
-
-    def explain(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Add what is known about the error that failed the check: labels and texts."""
-        self.rows = tuple(rows)
-        self.refresh(layout=True)
-
-    def render(self) -> RenderResult:
-        """The line, and below it the parts of a failure."""
-        verdict = self.verdict
-        head = Table.grid(expand=True, padding=(0, 1, 0, 0))
-        head.add_column(width=10, no_wrap=True)
-        head.add_column(ratio=1)
-        head.add_column(justify="right", no_wrap=True)
-        label = self.get_component_rich_style("check--label")
-        detail = self.get_component_rich_style("check--detail")
-        sign = f"{SIGNS[self.state]()} {self.state}"
-        time = Text(describe.milliseconds(verdict.ms), label) if verdict else Text()
-        head.add_row(Text(sign), Text(visible(self.check), detail), time)
-        if verdict is None or verdict.passed:
-            return head
-        if not self.alike:
-            head.add_row(None, Text(AS_ABOVE, label), None)
-            return head
-        count = f"{self.alike} checks: " if self.alike > 1 else ""
-        head.add_row(None, Text(count + visible(verdict.message), detail), None)
-        rows = Table.grid(expand=True, padding=(0, 1, 0, 0))
-        rows.add_column(width=10, no_wrap=True)
-        rows.add_column(width=8, no_wrap=True)
-        rows.add_column(ratio=1)
-        for part in PARTS:
-            if text := getattr(verdict, part):
-                rows.add_row(None, Text(part, label), Text(visible(text), detail))
-        rows.add_row(None, Text("seed", label), Text(str(verdict.seed), label))
-        for name, text in self.rows:
-            rows.add_row(None, Text(name, label), Text(text, detail))
-        both = Table.grid(expand=True)
-        both.add_row(head)
-        both.add_row(rows)
-        return both
-
-
-SIGNS: dict[str, Callable[[], str]] = {
-    "waiting": lambda: glyphs.current().pending,
-    "running": lambda: glyphs.current().running,
-    "passed": lambda: glyphs.current().passed,
-    "failed": lambda: glyphs.current().failed,
-    "unknown": lambda: glyphs.current().locked,
-}
 
 
 class ChecksPane(ResultPane):
@@ -115,11 +34,12 @@ class ChecksPane(ResultPane):
         super().__init__(id="pane-checks")
         self._lines: dict[str, CheckLine] = {}
         self._judged = False
+        self._catches: dict[str, list[str]] = {}
         self._about: Callable[[str], str] = str
 
     def compose(self) -> ComposeResult:
         """A word above, the checks, and room for what passing opens."""
-        with VerticalScroll(id="checks"):
+        with VerticalScroll(id="checks", can_focus=False):
             yield Static(id="checks-word", markup=False)
             yield Static(id="checks-passed")
 
@@ -131,8 +51,16 @@ class ChecksPane(ResultPane):
         passed = sum(line.state == "passed" for line in self._lines.values())
         return f"{self.TITLE} {passed}/{len(self._lines)}"
 
+    @property
+    def failed_seed(self) -> int | None:
+        """What gives the inputs of the last check run again, if something failed on them."""
+        found = (one.verdict for one in self._lines.values() if one.state == "failed")
+        return next((verdict.seed for verdict in found if verdict is not None), None)
+
     def prepare(self, lesson: Lesson) -> None:
         """List the checks of a lesson before they run."""
+        for mutant in lesson.judge.mutants:
+            self._catches.setdefault(mutant.caught_by, []).append(mutant.name)
         self._list(lesson.judge.checks)
         number = lesson.steps.index(lesson.task) + 1
         self._say(f"What the code of step {number}, {lesson.task.title}, is checked for:")
@@ -160,6 +88,12 @@ class ChecksPane(ResultPane):
             self._show(event)
         if any(isinstance(event, (Verdict, Judged)) for event in events):
             self.post_message(self.Relabelled())
+
+    def turn_to(self) -> None:
+        """The first check that failed has the focus, else the first one."""
+        lines = list(self._lines.values())
+        failed = [line for line in lines if line.state == "failed"]
+        (*failed, *lines, self)[0].focus(scroll_visible=False)
 
     def celebrate(self, opened: Sequence[str], keys: str) -> None:
         """All checks passed: the lessons that this opens, and the keys to go on with."""
@@ -190,6 +124,8 @@ class ChecksPane(ResultPane):
         if not event.passed and sum(one.state == "failed" for one in self._lines.values()) == 1:
             line = self._line(event.check)
             line.call_after_refresh(line.scroll_visible, animate=False)
+            if self.has_focus_within:
+                line.focus(scroll_visible=False)
 
     @_show.register
     def _(self, event: Explained) -> None:
@@ -238,6 +174,6 @@ class ChecksPane(ResultPane):
 
     def _line(self, check: str) -> CheckLine:
         if check not in self._lines:
-            self._lines[check] = CheckLine(check)
+            self._lines[check] = CheckLine(check, self._catches.get(check, ()))
             self.query_one("#checks").mount(self._lines[check], before="#checks-passed")
         return self._lines[check]

@@ -9,7 +9,10 @@ from tensortutor.ui import glyphs
 
 
 class TopLine(Widget):
-    """Left: a place, inner parts last. Middle: the rail of steps. Right: device and sandbox."""
+    """Left: a place, inner parts last. Middle: the rail of steps. Right: device and sandbox.
+
+    Before them all: teach mode, while it is on.
+    """
 
     ALLOW_SELECT = False
     place: reactive[tuple[str, ...]] = reactive(tuple)
@@ -23,14 +26,19 @@ class TopLine(Widget):
         looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
         rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
         word = Content.styled(self.word, "$foreground 60%")
-        room = self.size.width - 2
+        badge = Content.styled(" teach mode ", "bold reverse") if self._teaches else Content()
+        room = self.size.width - 2 - badge.cell_length
         if rail.cell_length + word.cell_length + 24 > room:
             word = Content()
         gap = 3 if rail else 0
         place = self._place(room - rail.cell_length - word.cell_length - gap - 3)
         space = room - place.cell_length - gap - rail.cell_length - word.cell_length
-        parts = [Content(" "), place, Content(" " * gap), rail, Content(" " * space), word]
+        parts = [badge, Content(" "), place, Content(" " * gap), rail, Content(" " * space), word]
         return Content("").join(parts)
+
+    @property
+    def _teaches(self) -> bool:
+        return bool(getattr(self.app, "teaching", False))
 
     def _place(self, room: int) -> Content:
         """The place in as many words as there is room for."""

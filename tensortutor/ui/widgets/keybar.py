@@ -13,13 +13,14 @@ class KeyBar(Widget):
     """One line. Keys come in the order in which the screen binds them.
 
     word: shown at the right if there is room. names: other words for some bindings, by id;
-    "" hides the key.
+    "" hides the key. ahead: ids of those that come before all others.
     """
 
     ALLOW_SELECT = False
     word = reactive("")
     _spans: list[tuple[int, int, str]]
     names: reactive[dict[str, str]] = reactive(dict)
+    ahead: tuple[str, ...] = ()
 
     def on_mount(self) -> None:
         """Follow the focus: other places have other keys."""
@@ -35,7 +36,7 @@ class KeyBar(Widget):
         for _, binding, enabled, _ in self.screen.active_bindings.values():
             if binding.show and enabled and self._word_for(binding):
                 first.setdefault(binding.action, binding)
-        return list(first.values())
+        return sorted(first.values(), key=lambda binding: binding.id not in self.ahead)
 
     def render(self) -> RenderResult:
         """The keys, cut where the line ends."""

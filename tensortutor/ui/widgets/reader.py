@@ -14,28 +14,32 @@ class Reader(VerticalScroll, can_focus=True):
 
     async def show(self, session: LessonSession) -> None:
         """Replace what is shown by the session's step, from its top."""
+        self.border_title = session.step.title
+        parts = self.parts(session)
+        async with self.batch():
+            await self.remove_children()
+            await self.mount(Vertical(*parts, id="page"))
+        self.scroll_home(animate=False)
+
+    def parts(self, session: LessonSession) -> list[Widget]:
+        """What the session's step consists of, from top to bottom."""
         step = session.step
-        self.border_title = step.title
         gate = step.pane is not None and step.pane.kind == "predict"
         parts: list[Widget] = []
         prose: list[str] = []
         questions = 0
         for block in step.blocks:
             if not isinstance(block, Quiz):
-                prose += _markdown(block)
+                prose += written(block)
                 continue
-            parts += _passage(prose)
+            parts += passage(prose)
             prose = []
             given = session.given(questions)
             parts.append(Question(block, questions, given[0] if given else None, gate))
             questions += 1
-        parts += _passage(prose)
+        parts += passage(prose)
         hints = step.hints[: session.hints_shown]
-        parts += [Hint(number, len(step.hints), hint) for number, hint in enumerate(hints, 1)]
-        async with self.batch():
-            await self.remove_children()
-            await self.mount(Vertical(*parts, id="page"))
-        self.scroll_home(animate=False)
+        return parts + [Hint(n, len(step.hints), hint) for n, hint in enumerate(hints, 1)]
 
     async def add_hint(self, number: int, total: int, text: str) -> None:
         """Show one more hint, and scroll to it."""
@@ -57,7 +61,8 @@ class Hint(Vertical):
         self.border_title = f"Hint {number} of {total}"
 
 
-def _markdown(block: Block) -> list[str]:
+def written(block: Block) -> list[str]:
+    """A block as Markdown; nothing for what has a widget of its own."""
     if isinstance(block, Prose):
         return [block.markdown]
     if isinstance(block, Failure):
@@ -67,6 +72,7 @@ def _markdown(block: Block) -> list[str]:
     return []
 
 
-def _passage(prose: list[str]) -> list[Widget]:
+def passage(prose: list[str]) -> list[Widget]:
+    """Pieces of Markdown as one text, if there are any."""
     text = "\n\n".join(part.strip("\n") for part in prose if part.strip())
     return [Text(text)] if text else []

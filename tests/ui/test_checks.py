@@ -1,0 +1,92 @@
+"""What the checks found: folded, unfolded, tried again."""
+
+import pytest
+
+from tensortutor.ui.widgets.checkline import CheckLine
+from tensortutor.ui.widgets.checks import ChecksPane
+from tests.ui.courses import CHECKS
+from tests.ui.fakes import judges
+from tests.ui.test_lesson import PRACTICE, SIZES, arrive, ended, told
+
+
+def drawn(line: CheckLine) -> str:
+    return "\n".join(line.render_line(y).text for y in range(line.region.height))
+
+
+def folded(line: CheckLine) -> bool:
+    return line.region.height == 1
+
+
+async def checked(pilot, until, key="f9"):
+    screen = await arrive(pilot, until)
+    await pilot.press(key)
+    await until(pilot, lambda: "check" in ended(screen) and not screen.results.is_running)
+    await pilot.pause()
+    return screen, list(screen.query(CheckLine))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_passed_check_folds_and_a_failed_one_stands_open(setting, until, size):
+    setting.runner.script = judges({CHECKS[0]: True, CHECKS[1]: False})
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=size) as pilot:
+        screen, (passed, failed) = await checked(pilot, until)
+        assert folded(passed)
+        assert "▸" in drawn(passed)
+        assert not folded(failed)
+        assert "▾" in drawn(failed).splitlines()[0]
+        screen.turn_to("results")
+        await until(pilot, lambda: app.focused is failed)
+        await pilot.press("enter")
+        await until(pilot, lambda: folded(failed))
+        await pilot.press("enter")
+        await until(pilot, lambda: not folded(failed))
+        while app.focused is failed:  # through what is longer than the pane, line by line
+            await pilot.press("up")
+        await pilot.press("enter")
+        await until(pilot, lambda: not folded(passed))
+        assert "seed" in drawn(passed)
+        assert "811" in drawn(passed)
+        assert "catches" in drawn(passed)
+        assert "clears the gradients between batches" in drawn(passed)
+
+
+async def test_a_click_unfolds_and_the_next_run_folds_again(setting, until):
+    setting.runner.script = judges(dict.fromkeys(CHECKS, True))
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen, (first, second) = await checked(pilot, until)
+        await pilot.click(second, offset=(3, 0))
+        await until(pilot, lambda: not folded(second))
+        assert folded(first)
+        _, lines = await checked(pilot, until)
+        assert lines == [first, second]
+        await until(pilot, lambda: folded(second))
+        assert screen.query_one(ChecksPane).failed_seed is None
+
+
+async def test_a_failure_told_above_can_be_unfolded_where_it_stands(setting, until):
+    setting.runner.script = judges(dict.fromkeys(CHECKS, False))
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(160, 60)) as pilot:
+        _, (_, second) = await checked(pilot, until)
+        assert "As above." in drawn(second)
+        second.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: second.region.height > 2)
+        assert "expected" in drawn(second)
+
+
+async def test_the_inputs_that_failed_are_tried_again(setting, until):
+    setting.runner.script = judges({CHECKS[0]: True, CHECKS[1]: False})
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("C")
+        assert any("No check has failed" in text for text in told(app))
+        assert setting.runner.jobs == []
+        await checked(pilot, until)
+        await pilot.press("C")
+        await until(pilot, lambda: len(setting.runner.jobs) == 2)
+        assert setting.runner.jobs[1].judge.seeds == (811,)
+        await until(pilot, lambda: not screen.results.is_running)
