@@ -82,4 +82,3 @@ def _room(course: Course) -> Own:
     paths = classroom()
     remembered = Remembered(paths.remembered)
     return Own(unlocked(course), Progress.open(paths), Workspace(paths), remembered)
-
