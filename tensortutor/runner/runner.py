@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.protocol.events import Notice
 from tensortutor.protocol.jobs import Job
-from tensortutor.protocol.setup import Setup
+from tensortutor.protocol.setup import Foresee, Setup
 from tensortutor.runner.assistant import Assistant
 from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.errors import NoSandbox, RunnerError
@@ -206,6 +206,9 @@ class Runner:
             zygote = self._serving()
             try:
                 yield zygote.take(self._device_for(job, zygote))
+                if job.judge is not None:
+                    # Who checks is likely to check again.
+                    zygote.foresee(Foresee(job.judge.filename, job.judge.source))
                 return
             except RunnerError:
                 # It died between two runs; once, a new one is worth the wait.

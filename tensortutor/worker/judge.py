@@ -10,6 +10,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from tensortutor.checking.declare import Check, Declarations, base_name, declare
 from tensortutor.checking.expect import Advised, Unmet
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
+from tensortutor.protocol.setup import Foresee
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot, threads_left
 from tensortutor.worker.tracebacks import raised, text_of
@@ -37,14 +39,16 @@ class Judging:
 
     def __init__(
         self, judge: Judge, signer: "Signer", channel: Channel, device: torch.device,
-        snapshot: Snapshot,
+        snapshot: Snapshot, compiled: "Compiled | None" = None,
     ) -> None:  # fmt: skip
-        """snapshot: taken before anything of the learner's ran."""
+        """snapshot: taken before anything of the learner's ran. compiled: a check file that was
+        expected; it need not be the one that has come.
+        """
         self._judge = judge
         self._signer = signer
         self._channel = channel
         self._device = device
-        self._declared = load(judge)
+        self._declared = load(judge, compiled)
         self._snapshot = snapshot
         self._snapshot.add(sys.modules[CHECKS], sys.modules[__name__])
         self._after_program = self._snapshot.mark()
@@ -117,13 +121,29 @@ class Signer:
         return {**data, "mac": keyed.hexdigest()}
 
 
-def load(judge: Judge) -> Declarations:
+@dataclass(frozen=True)
+class Compiled:
+    """A check file that was compiled while there was time."""
+
+    file: Foresee
+    code: CodeType
+
+    @classmethod
+    def of(cls, file: Foresee) -> "Compiled":
+        """Compile it. Raises SyntaxError."""
+        return cls(file, compile(file.source, file.filename, "exec"))
+
+
+def load(judge: Judge, compiled: Compiled | None = None) -> Declarations:
     """Execute a check file and take what it declares."""
+    file = Foresee(judge.filename, judge.source)
+    if compiled is None or compiled.file != file:
+        compiled = Compiled.of(file)
     declared.checks, declared.substitutes = [], []
     module = ModuleType(CHECKS)
     module.__file__ = judge.filename
     sys.modules[module.__name__] = module
-    exec(compile(judge.source, judge.filename, "exec"), vars(module))
+    exec(compiled.code, vars(module))
     return Declarations(declared.checks, declared.substitutes)
 
 
