@@ -33,13 +33,20 @@ class Answer:
         self.last_result = ""
         self.guard: Callable[[], Callable[[], None]] = lambda: lambda: None
         self.witness: Callable[..., None] = lambda *_: None
+        self._calls: dict[str, tuple[Any, Callable[..., Any]]] = {}
 
     def __getattr__(self, name: str) -> Any:
         try:
             value = self._namespace[name]
         except KeyError:
             raise MissingName(name) from None
-        return self._recorded(name, value) if isinstance(value, FUNCTIONS) else value
+        if not isinstance(value, FUNCTIONS):
+            return value
+        function, call = self._calls.get(name, (None, value))
+        if function is not value:
+            call = self._recorded(name, value)
+            self._calls[name] = value, call
+        return call
 
     def _recorded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function, updated=())

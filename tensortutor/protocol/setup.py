@@ -101,6 +101,14 @@ class Assignment:
 
 
 @dataclass(frozen=True)
+class Foresee:
+    """To a spare, before its job: the check file that the job will bring, if it is as the last."""
+
+    filename: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Assist:
     """To a spare, in the place of a job: answer questions until nobody is there to ask any.
 
@@ -138,7 +146,7 @@ KINDS = {
     kind.__name__.lower(): kind
     for kind in (
         Setup, Ready, Failed, SpareMade, MakeSpare, Allow, Interrupt, Kill, Assignment, Ended,
-        Exited, Assist, Question, Completions, Documentation,
+        Exited, Foresee, Assist, Question, Completions, Documentation,
     )
 }  # fmt: skip
 

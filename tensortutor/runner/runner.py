@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.protocol.events import Notice
 from tensortutor.protocol.jobs import Job
-from tensortutor.protocol.setup import Setup
+from tensortutor.protocol.setup import Foresee, Setup
 from tensortutor.runner.assistant import Assistant
 from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.errors import NoSandbox, RunnerError
@@ -93,6 +93,8 @@ class Runner:
         """Block until PyTorch is there. Raises RunnerError."""
         zygote = self._serving()
         zygote.ask(self._settings.spares, self.device)
+        with self._lock:
+            self._begin_idling()
 
     def start(self, job: Job) -> Run:
         """A run of this job; nothing happens until it is iterated over."""
@@ -206,6 +208,9 @@ class Runner:
             zygote = self._serving()
             try:
                 yield zygote.take(self._device_for(job, zygote))
+                if job.judge is not None:
+                    # Who checks is likely to check again.
+                    zygote.foresee(Foresee(job.judge.filename, job.judge.source))
                 return
             except RunnerError:
                 # It died between two runs; once, a new one is worth the wait.
@@ -216,14 +221,18 @@ class Runner:
         with self._lock:
             self._running -= 1
             zygote = self._zygote
-            if not self._running and not self._closed:
-                self._cancel_idle()
-                self._idle = threading.Timer(self._settings.idle_s, self._let_go)
-                self._idle.daemon = True
-                self._idle.start()
+            self._begin_idling()
             serving = zygote is not None and zygote.ready and self._device is not None
         if zygote is not None and serving:
             zygote.ask(self._settings.spares, self.device)
+
+    def _begin_idling(self) -> None:
+        """From now on it counts that nothing runs."""
+        if not self._running and not self._closed:
+            self._cancel_idle()
+            self._idle = threading.Timer(self._settings.idle_s, self._let_go)
+            self._idle.daemon = True
+            self._idle.start()
 
     def _cancel_idle(self) -> None:
         if self._idle is not None:

@@ -1,5 +1,6 @@
 """The host's end of a zygote: starts it, asks it for waiting processes, notices its death."""
 
+import contextlib
 import os
 import select
 import socket
@@ -13,6 +14,7 @@ from typing import Any
 from tensortutor.protocol.framing import Decoder, ProtocolError, encode
 from tensortutor.protocol.setup import (
     Failed,
+    Foresee,
     MakeSpare,
     Ready,
     Setup,
@@ -28,6 +30,8 @@ from tensortutor.runner.sandbox import PACKAGE, bubblewrap
 LONGEST_START_S = 180.0
 """Importing torch from a cold network file system can take minutes."""
 LONGEST_FORK_S = 30.0
+LONGEST_FORESEEN = 1 << 16
+"""Characters that go into a socket at once, whether or not somebody reads there now."""
 
 
 @dataclass
@@ -62,6 +66,7 @@ class Zygote:
         self._spares: list[Spare] = []
         self._asked: deque[str] = deque()
         self._ready: Ready | None = None
+        self._foreseen: Foresee | None = None
         self._failure = ""
         self._process: subprocess.Popen[bytes] | None = None
         script = str(PACKAGE / "worker" / "__main__.py")
@@ -122,6 +127,14 @@ class Zygote:
             return spare
         spare.close()
         return self.take(device)
+
+    def foresee(self, file: Foresee) -> None:
+        """Let the processes that wait, now and later, prepare for this check file."""
+        with self._changed:
+            if file != self._foreseen:
+                self._foreseen = file
+                for spare in self._spares:
+                    tell(spare, file)
 
     def _waiting(self, device: str) -> Spare | None:
         return next((spare for spare in self._spares if spare.device == device), None)
@@ -191,6 +204,8 @@ class Zygote:
                     spare.close()
                 else:
                     self._spares.append(spare)
+                    if self._foreseen is not None:
+                        tell(spare, self._foreseen)
             self._changed.notify_all()
 
     def _last_words(self, process: "subprocess.Popen[bytes]") -> str:
@@ -205,6 +220,13 @@ class Zygote:
         with self._changed:
             self._failure = self._failure or sentence
             self._changed.notify_all()
+
+
+def tell(spare: Spare, file: Foresee) -> None:
+    """Send it to a waiting process. One that has died is noticed when it is to be used."""
+    if len(file.source) < LONGEST_FORESEEN:
+        with contextlib.suppress(OSError):
+            spare.channel.sendall(encode(message_to_json(file)))
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:

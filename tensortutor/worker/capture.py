@@ -37,15 +37,15 @@ class Channel:
         """Send one event."""
         self.send_json(event_to_json(event))
 
-    def send_json(self, data: dict[str, Any]) -> None:
-        """Send one JSON object."""
+    def send_json(self, *data: dict[str, Any]) -> None:
+        """Send JSON objects, at once."""
         if os.getpid() != self._owner:
             return  # a child of the program has no say here
         in_main = threading.current_thread() is threading.main_thread()
         if in_main:
             self._sending = True
         try:
-            self._link.send_json(data)
+            self._link.send_json(*data)
         finally:
             if in_main:
                 self._sending = False

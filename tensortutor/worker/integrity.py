@@ -9,16 +9,19 @@ or in the garbage collector's lists: both run in one process.
 """
 
 import builtins
+import ctypes
 import gc
 import hashlib
 import json
 import math
+import platform
 import random
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter, is_not
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -35,86 +38,209 @@ OUTER: tuple[ModuleType, ...] = (
     builtins, math, random, json, hashlib, time, torch, torch.nn, torch.nn.functional,
     torch.linalg, torch.testing, torch.autograd,
 )  # fmt: skip
-OURS: tuple[ModuleType, ...] = (
-    checking, advice, answer, causes, declare, describe, expect, events, framing, wire, capture,
-    link, plain, tracebacks, scene, syntax, operands, words,
+CHECKING: tuple[ModuleType, ...] = (checking, advice, answer, causes, declare, describe, expect)
+REPORTING: tuple[ModuleType, ...] = (
+    events, framing, wire, capture, link, plain, tracebacks, scene, syntax, operands, words,
 )  # fmt: skip
 CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+INSIDES = ("__code__", "__defaults__", "__kwdefaults__")
+VERSION_AT = 24
+"""Where a dict keeps its version (PEP 509): behind its type, counters and number of items."""
+
+
+class Remembered:
+    """Names of modules and classes and the insides of functions, as they were."""
+
+    def __init__(self) -> None:
+        self.modules: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        """(the names now, the names as they were); and so on."""
+        self.classes: list[tuple[type, dict[str, Any]]] = []
+        self.keywords: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self.functions: list[FunctionType] = []
+        self.insides: list[tuple[Callable[[FunctionType], Any], list[Any]]] = [
+            (attrgetter(name), []) for name in INSIDES
+        ]
+        self.versions: list[Callable[[], bytes]] = []
+        self.seen: list[bytes] = []
+
+    def add(self, module: ModuleType) -> None:
+        """Remember a module of the machinery with its classes and functions."""
+        self.add_names(module)
+        for kind in own_classes(module):
+            self.add_class(kind)
+        self.add_functions(module)
+
+    def add_names(self, module: ModuleType) -> None:
+        """Remember what a module's names mean."""
+        self.modules.append((vars(module), dict(vars(module))))
+        self._watch(vars(module))
+
+    def add_class(self, kind: type) -> None:
+        """Remember a class's attributes."""
+        self.classes.append((kind, dict(vars(kind))))
+        (names,) = gc.get_referents(vars(kind))  # the dict behind the proxy
+        self._watch(names)
+
+    def add_functions(self, module: ModuleType) -> None:
+        """Remember the insides of a module's functions and methods."""
+        for function in functions_of(module):
+            self.functions.append(function)
+            for inside, before in self.insides:
+                before.append(inside(function))
+            keywords = function.__kwdefaults__
+            if keywords is not None:
+                self.keywords.append((keywords, dict(keywords)))
+                self._watch(keywords)
+
+    def _watch(self, names: dict[str, Any]) -> None:
+        if HAVE_VERSIONS:
+            self.versions.append(version_of(names))
 
 
 class Snapshot:
     """What the checks rely on, as it was when this was made."""
 
     def __init__(self) -> None:
-        self.modules: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self.imported: dict[str, ModuleType] = {}
-        self.classes: list[tuple[type, dict[str, Any]]] = []
-        self.functions: list[tuple[FunctionType, Any, Any, Any, dict[str, Any]]] = []
-        self._add_modules(OUTER)
-        self._add_classes(CLASSES)
-        self._add_functions(functions_of(torch.nn.functional))
-        self.add(*OURS, sys.modules[__name__])
-        self.callbacks = list(gc.callbacks)
+        self.within = Remembered()
+        """What a check works with between two calls of the program."""
+        self.around = Remembered()
+        """What its verdict is made and sent with."""
+        for module in OUTER:
+            self.within.add_names(module)
+        for kind in CLASSES:
+            self.within.add_class(kind)
+        self.within.add_functions(torch.nn.functional)
+        for module in REPORTING:
+            self.around.add(module)
+        self.imported |= {module.__name__: module for module in (*OUTER, *REPORTING)}
         # Taken now: when they are needed, their names may mean something else.
         self.clear = (sys.settrace, sys.setprofile, threading.settrace)
+        self.callbacks = list(gc.callbacks)
         own = private_copies()
-        self._restore, self._leave_modes = own["restore"], own["leave_modes"]
+        self._accept, self._restore, self._leave = (
+            own[name] for name in ("accept", "restore", "leave_modes")
+        )
+        self.add(*CHECKING, sys.modules[__name__])
 
     def add(self, *machinery: ModuleType) -> None:
         """Remember more modules of the machinery, with their classes and functions."""
-        self._add_modules(machinery)
         for module in machinery:
-            self._add_classes(own_classes(module))
-            self._add_functions(functions_of(module))
-
-    def _add_modules(self, modules: Iterable[ModuleType]) -> None:
-        for module in modules:
-            self.modules.append((vars(module), dict(vars(module))))
+            self.within.add(module)
             self.imported[module.__name__] = module
+        for part in (self.within, self.around):
+            self._accept(part)
 
-    def _add_classes(self, classes: Iterable[type]) -> None:
-        self.classes += [(kind, dict(vars(kind))) for kind in classes]
+    def mark(self, *, whole: bool = False) -> Callable[[], None]:
+        """Call before the program gets control; call the result when it has given it back.
 
-    def _add_functions(self, functions: Iterable[FunctionType]) -> None:
-        self.functions += [
-            (function, function.__code__, function.__defaults__, function.__kwdefaults__,
-             dict(function.__kwdefaults__ or {}))
-            for function in functions
-        ]  # fmt: skip
-
-    def mark(self) -> Callable[[], None]:
-        """Call before the program gets control; call the result when it has given it back."""
+        whole: the machinery of verdicts is put back as well, for the end of a check.
+        """
         modes = mode_counts()
-        put_back, leave = self._restore, self._leave_modes
+        parts = (self.within, self.around) if whole else (self.within,)
+        put_back, leave = self._restore, self._leave
 
         def after() -> None:
-            put_back(self)
+            put_back(self, parts)
             leave(modes)
 
         return after
 
 
-def restore(snapshot: Snapshot) -> None:
+def restore(snapshot: Snapshot, parts: tuple[Remembered, ...]) -> None:
     """Undo replacements and deletions since then; stop tracing, timers and callbacks."""
     for clear in snapshot.clear:
         clear(None)
-    for now, before in snapshot.modules:
-        if now != before:
-            now.update(before)
-    for kind, before in snapshot.classes:
-        restore_class(kind, before)
-    for function, code, defaults, keywords, values in snapshot.functions:
-        restore_function(function, code, defaults, keywords, values)
+    for part in parts:
+        if is_changed(part):
+            put_back(part)
+            accept(part)
     sys.modules.update(snapshot.imported)
     gc.callbacks[:] = snapshot.callbacks
     for timer in TIMERS:
         signal.setitimer(timer, 0)
 
 
+def is_changed(part: Remembered) -> bool:
+    """Something has been replaced, deleted or added.
+
+    No object is asked whether it is equal to another: one may say so of what it has replaced.
+    A check may call the program a hundred times, hence the versions: to look at thousands of
+    names each time would take longer than the check itself.
+    """
+    if [version() for version in part.versions] != part.seen:
+        return True
+    if not HAVE_VERSIONS and any(differ(now, before) for now, before in dicts_of(part)):
+        return True
+    return any(
+        any(map(is_not, map(inside, part.functions), before)) for inside, before in part.insides
+    )
+
+
+def accept(part: Remembered) -> None:
+    """What is there now is as it should be. Names that were added have come to stay."""
+    part.seen = [version() for version in part.versions]
+
+
+def dicts_of(part: Remembered) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Every dict or view of one, and what was in it."""
+    yield from part.modules
+    yield from part.keywords
+    for kind, before in part.classes:
+        yield vars(kind), before
+
+
+def differ(now: Any, before: dict[str, Any]) -> bool:
+    """Not the same objects under the same names in the same order."""
+    return (
+        len(now) != len(before)
+        or any(map(is_not, now, before))
+        or any(map(is_not, now.values(), before.values()))
+    )
+
+
+def put_back(part: Remembered) -> None:
+    """Every name, attribute and function as it was."""
+    for now, before in part.modules:
+        now.update(before)
+    for kind, before in part.classes:
+        restore_class(kind, before)
+    for now, before in part.keywords:
+        now.clear()
+        now.update(before)
+    for name, (_, insides) in zip(INSIDES, part.insides, strict=True):
+        for function, inside in zip(part.functions, insides, strict=True):
+            setattr(function, name, inside)
+
+
+def version_of(names: dict[str, Any]) -> Callable[[], bytes]:
+    """Tells a dict's version, which every change of the dict makes another (PEP 509).
+
+    A view of memory, not a number of ctypes: Python code cannot change what it says. The dict must
+    be kept alive.
+    """
+    return memoryview((ctypes.c_char * 8).from_address(id(names) + VERSION_AT)).tobytes
+
+
+def have_versions() -> bool:
+    """Whether this interpreter's dicts have versions where we look for them: until 3.13."""
+    if platform.python_implementation() != "CPython" or sys.version_info >= (3, 14):
+        return False
+    names: dict[str, Any] = {"a": 1, "b": 2}
+    version, seen = version_of(names), set()
+    for change in (None, ("a", 3), ("c", 4), ("a", 1)):
+        names.update([change] if change else [])
+        seen.add(version())
+    return len(seen) == 4
+
+
+HAVE_VERSIONS = have_versions()
+
+
 def private_copies() -> dict[str, Any]:
     """This module's names, its functions copied: changes to the originals do not reach them."""
-    copied = dict(globals())
+    copied = {**globals(), "__builtins__": dict(vars(builtins))}
     for name, value in globals().items():
         if isinstance(value, FunctionType):
             copied[name] = FunctionType(value.__code__, copied, name, value.__defaults__)
@@ -142,28 +268,11 @@ def functions_of(module: ModuleType) -> Iterator[FunctionType]:
 def restore_class(kind: type, before: dict[str, Any]) -> None:
     """Take back what was set on a class, and what was added to it."""
     now = vars(kind)
-    if now == before:  # the proxy compares without a copy: every call of an answer comes by here
-        return
     for name, value in before.items():
         if now.get(name) is not value and name not in ("__dict__", "__weakref__"):
             setattr(kind, name, value)
     for name in set(now) - set(before):
         delattr(kind, name)  # it would shadow what the class inherits, as Tensor.all does
-
-
-def restore_function(
-    function: FunctionType, code: Any, defaults: Any, keywords: Any, values: dict[str, Any]
-) -> None:
-    """Take back what was changed inside a function."""
-    if function.__code__ is not code:
-        function.__code__ = code
-    if function.__defaults__ is not defaults:
-        function.__defaults__ = defaults
-    if function.__kwdefaults__ is not keywords:
-        function.__kwdefaults__ = keywords
-    if keywords is not None and keywords != values:
-        keywords.clear()
-        keywords.update(values)
 
 
 def mode_counts() -> tuple[int, int]:

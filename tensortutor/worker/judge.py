@@ -10,6 +10,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from tensortutor.checking.declare import Check, Declarations, base_name, declare
 from tensortutor.checking.expect import Advised, Unmet
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
+from tensortutor.protocol.setup import Foresee
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot, threads_left
 from tensortutor.worker.tracebacks import raised, text_of
@@ -37,14 +39,16 @@ class Judging:
 
     def __init__(
         self, judge: Judge, signer: "Signer", channel: Channel, device: torch.device,
-        snapshot: Snapshot,
+        snapshot: Snapshot, compiled: "Compiled | None" = None,
     ) -> None:  # fmt: skip
-        """snapshot: taken before anything of the learner's ran."""
+        """snapshot: taken before anything of the learner's ran. compiled: a check file that was
+        expected; it need not be the one that has come.
+        """
         self._judge = judge
         self._signer = signer
         self._channel = channel
         self._device = device
-        self._declared = load(judge)
+        self._declared = load(judge, compiled)
         self._snapshot = snapshot
         self._snapshot.add(sys.modules[CHECKS], sys.modules[__name__])
         self._after_program = self._snapshot.mark()
@@ -66,14 +70,16 @@ class Judging:
         if types is not None:
             answer.witness = types.take_call
         busy = threads_left()
+        found: list[dict[str, Any]] = []  # goes out with the next beginning: one message a check
         for check in self._declared.checks:
-            self._channel.send(CheckStarted(check.name))
+            self._channel.send_json(*found, event_to_json(CheckStarted(check.name)))
             verdict = Verdict(check.name, False, 0, 0.0, THREADS)
             if not busy:
                 verdict = self._try(check, answer, path)
-            self._channel.send_json(self._signer.signed(verdict))
+            found = [self._signer.signed(verdict)]
             if not verdict.passed and check.name in self._judge.until:
                 break
+        self._channel.send_json(*found)
 
     def _substitute(self, namespace: dict[str, Any]) -> None:
         for substitute in self._declared.substitutes:
@@ -87,13 +93,14 @@ class Judging:
         for seed in self._judge.seeds:
             answer.last_call = answer.last_result = ""
             answer.calls = Counter()
-            put_back = self._snapshot.mark()
             whose = Whose(path, self._judge.filename, self._variant)
             watch = Watch(check, answer, whose)
             with calm(), own_warnings(whose), watch if check.watched else contextlib.nullcontext():
-                verdict = judge_once(check, answer, seed, self._device, path)
-            put_back()
-            verdict = watch.overrule(verdict)
+                put_back = self._snapshot.mark(whole=True)
+                wrong = judge_once(check, answer, seed, self._device, path)
+                put_back()  # before the verdict: the text of an error is the program's as well
+            told = wrong or {"called": answer.last_call}
+            verdict = watch.overrule(Verdict(check.name, wrong is None, seed, 0.0, **told))
             if verdict.passed == self._judge.every:
                 break  # no other seed can change it
         milliseconds = (time.perf_counter() - begun) * 1000
@@ -115,47 +122,52 @@ class Signer:
         return {**data, "mac": keyed.hexdigest()}
 
 
-def load(judge: Judge) -> Declarations:
+@dataclass(frozen=True)
+class Compiled:
+    """A check file that was compiled while there was time."""
+
+    file: Foresee
+    code: CodeType
+
+    @classmethod
+    def of(cls, file: Foresee) -> "Compiled":
+        """Compile it. Raises SyntaxError."""
+        return cls(file, compile(file.source, file.filename, "exec"))
+
+
+def load(judge: Judge, compiled: Compiled | None = None) -> Declarations:
     """Execute a check file and take what it declares."""
+    file = Foresee(judge.filename, judge.source)
+    if compiled is None or compiled.file != file:
+        compiled = Compiled.of(file)
     declared.checks, declared.substitutes = [], []
     module = ModuleType(CHECKS)
     module.__file__ = judge.filename
     sys.modules[module.__name__] = module
-    exec(compile(judge.source, judge.filename, "exec"), vars(module))
+    exec(compiled.code, vars(module))
     return Declarations(declared.checks, declared.substitutes)
 
 
-def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, path: str) -> Verdict:
-    """One check with the inputs of one seed."""
+def judge_once(
+    check: Check, answer: Answer, seed: int, device: torch.device, path: str
+) -> dict[str, Any] | None:
+    """One check with the inputs of one seed. What is wrong, as fields of a verdict, or None."""
     rng = random.Random(seed)
     seed_torch(rng.randrange(2**31), device)
     try:
         check.run(answer, rng, device)
     except Unmet as unmet:
-        return Verdict(
-            check.name,
-            False,
-            seed,
-            0.0,
-            message=unmet.message,
-            called=answer.last_call,
-            got=unmet.got,
-            expected=unmet.expected,
-            where=unmet.where,
-            cause=unmet.cause,
-            hint=unmet.hint,
-        )
+        return {**vars(unmet), "called": answer.last_call}
     except MissingName as missing:
-        return Verdict(check.name, False, seed, 0.0, message=str(missing))
+        return {"message": str(missing)}
     except Advised as advised:
         said = {**blame(advised.error, path, answer), "got": "", "cause": "", "hint": advised.hint}
-        return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
+        return {**said, "called": answer.last_call}
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
-        said = blame(error, path, answer)
-        return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
-    return Verdict(check.name, True, seed, 0.0, called=answer.last_call)
+        return {**blame(error, path, answer), "called": answer.last_call}
+    return None
 
 
 def seed_torch(seed: int, device: torch.device) -> None:

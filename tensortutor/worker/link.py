@@ -21,10 +21,10 @@ class Link:
         """Send one message of protocol.setup."""
         self.send_json(message_to_json(message))
 
-    def send_json(self, data: dict[str, Any]) -> None:
-        """Send one JSON object. Raises OSError when the other side is gone."""
+    def send_json(self, *data: dict[str, Any]) -> None:
+        """Send JSON objects, at once. Raises OSError when the other side is gone."""
         with self._lock:
-            self.sock.sendall(encode(data))
+            self.sock.sendall(b"".join(map(encode, data)))
 
     def receive(self) -> Any | None:
         """The next message, or None when the other side is gone. Blocks."""

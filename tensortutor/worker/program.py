@@ -22,14 +22,21 @@ from tensortutor.lab.board import BOARD
 from tensortutor.lab.figures import draw_left_open
 from tensortutor.protocol.assist import Types
 from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
-from tensortutor.protocol.jobs import Job
-from tensortutor.protocol.setup import Assignment, Assist, Ended, Setup, message_to_json
+from tensortutor.protocol.jobs import Job, Judge
+from tensortutor.protocol.setup import (
+    Assignment,
+    Assist,
+    Ended,
+    Foresee,
+    Setup,
+    message_to_json,
+)
 from tensortutor.protocol.wire import from_wire
 from tensortutor.worker.capture import Channel, Streams, install_interrupt
 from tensortutor.worker.confine import Confinement
 from tensortutor.worker.devices import wake
 from tensortutor.worker.integrity import Snapshot
-from tensortutor.worker.judge import Judging, Signer
+from tensortutor.worker.judge import Compiled, Judging, Signer
 from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
 from tensortutor.worker.rehearsal import rehearse
@@ -51,7 +58,9 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     rehearse()
     snapshot = Snapshot()
     reseed()
-    assignment = link.receive()
+    compiled = None
+    while isinstance(assignment := link.receive(), Foresee):
+        compiled = foresee(assignment)
     if isinstance(assignment, Assist):
         # Imported here: programs do without it.
         from tensortutor.worker import assistant
@@ -74,8 +83,20 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
         channel.send_json(message_to_json(run_ranks(job, setup, channel, folder, signer)))
         os._exit(0)
     program = Program(job, setup, channel, folder)
-    code = program.run(signer, snapshot)
-    program.leave(code)
+    if job.judge is None:
+        compiled = None  # what is not judged has no business with checks
+    elif signer is not None:
+        program.expect_judging(job.judge, signer, snapshot, compiled)
+    del compiled
+    program.leave(program.run())
+
+
+def foresee(file: Foresee) -> Compiled | None:
+    """The check file compiled, None if it cannot be: who runs it will be told."""
+    try:
+        return Compiled.of(file)
+    except (SyntaxError, ValueError):
+        return None
 
 
 def reseed() -> None:
@@ -123,25 +144,26 @@ class Program:
         self._folder = os.path.join(folder, "program")
         self._path = os.path.join(self._folder, os.path.basename(job.filename))
         self._owner = os.getpid()
+        self._device = torch.device(setup.device)
         self._judging: Judging | None = None
         self._lens: Lens | None = None
         self._types = TypeNames() if job.types else None
 
-    def run(self, signer: Signer | None, snapshot: Snapshot) -> int:
-        """Run the program, then probes and checks. Returns the exit status.
+    def expect_judging(
+        self, judge: Judge, signer: Signer, snapshot: Snapshot, compiled: Compiled | None = None
+    ) -> None:
+        """Checks are to be put to the program. For the arguments see Judging."""
+        self._judging = Judging(judge, signer, self._channel, self._device, snapshot, compiled)
 
-        snapshot: taken before anything of the learner's ran.
-        """
+    def run(self) -> int:
+        """Run the program, then probes and checks. Returns the exit status."""
         self._write_file()
-        device = torch.device(self._setup.device)
-        if self._job.judge is not None and signer is not None:
-            self._judging = Judging(self._job.judge, signer, self._channel, device, snapshot)
         self._streams = Streams(self._channel)
         install_interrupt(self._channel)
         BOARD.connect(self._channel.send)
         show_plain_warnings(self._path, self._job.filename)
         report_warnings(self._path, self._channel)
-        main = self._become_main(device)
+        main = self._become_main()
         if any(vars(self._job.look).values()):
             # Imported here: most runs do without it.
             from tensortutor.worker.lens.report import Lens
@@ -165,11 +187,11 @@ class Program:
         with open(self._path, "w", encoding="utf-8") as file:
             file.write(self._job.source)
 
-    def _become_main(self, device: torch.device) -> ModuleType:
+    def _become_main(self) -> ModuleType:
         main = ModuleType("__main__")
         main.__file__ = self._path
         vars(main)["__builtins__"] = builtins
-        vars(main)["device"] = device
+        vars(main)["device"] = self._device
         sys.modules["__main__"] = main
         sys.argv = [self._path, *self._job.arguments]
         sys.path.insert(0, self._folder)

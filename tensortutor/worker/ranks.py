@@ -106,7 +106,9 @@ def become_rank(
             TORCHELASTIC_RUN_ID="none",
         )  # fmt: skip
         program = Program(job, setup, Channel(Link(sock)), os.path.join(folder, f"rank{number}"))
-        program.leave(program.run(Signer("00"), Snapshot()))
+        if job.judge is not None:
+            program.expect_judging(job.judge, Signer("00"), Snapshot())
+        program.leave(program.run())
     finally:
         os._exit(70)
 

@@ -46,7 +46,7 @@ class Silence(Channel):
     def __init__(self) -> None:
         pass
 
-    def send_json(self, data: dict[str, Any]) -> None:
+    def send_json(self, *data: dict[str, Any]) -> None:
         """Nothing happens."""
 
 

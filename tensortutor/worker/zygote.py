@@ -23,6 +23,7 @@ from tensortutor.protocol.setup import (
     SpareMade,
     message_to_json,
 )
+from tensortutor.worker import kernel
 from tensortutor.worker.link import Link
 
 QUIET_S = 2.0
@@ -33,6 +34,11 @@ def main(control_descriptor: int) -> None:
     """Serve until the host goes away."""
     control = socket.socket(fileno=control_descriptor)
     control.set_inheritable(False)
+    if kernel.LINUX:
+        # While torch is being imported nobody listens to the host's going away.
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if is_deserted(control):
+        return
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = Link(control)
     setup = link.receive()
@@ -70,6 +76,13 @@ def warm_up(setup: Setup) -> Ready:
     found = devices.survey()
     make_cheap_to_fork()
     return Ready(torch.__version__, platform.python_version(), found)
+
+
+def is_deserted(control: socket.socket) -> bool:
+    """The host has gone already: before we had asked to go with it."""
+    poll = select.poll()
+    poll.register(control, 0)  # hanging up is always told
+    return bool(poll.poll(0))
 
 
 def is_quiet(control: socket.socket) -> bool:

@@ -4,7 +4,7 @@
 
 All three run in one process's time, in turns, so that a busy machine slows them alike. Needs the
 bench extra. Also reported: a check with all its checks, how a run grows with its output and with
-its tensors, and the memory of the waiting processes.
+its tensors, and the memory of the idle app: its screen, the zygote, the waiting processes.
 """
 
 import statistics
@@ -22,7 +22,7 @@ from tensortutor.course.jobs import check_job
 from tensortutor.protocol.events import Finished
 from tensortutor.protocol.jobs import Job
 from tensortutor.runner import Runner, Settings
-from tensortutor.worker.processes import children
+from tests.bench import memory
 
 ROUNDS = 30
 CELL = "import torch\nprint(torch.randn(3, 3) @ torch.randn(3, 3))\n"
@@ -78,32 +78,11 @@ class Jupyter:
         self._manager.shutdown_kernel(now=True)
 
 
-def pss_mib(pid: int) -> float:
-    """The memory of a process, shared pages divided among those that share them."""
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    (kib,) = (line.split()[1] for line in text.splitlines() if line.startswith("Pss:"))
-    return int(kib) / 1024
-
-
-def worker_processes(runner: Runner) -> dict[int, float]:
-    """The memory of the zygote and of what it has forked, oldest first."""
-    assert runner._zygote is not None
-    found = [str(runner._zygote._process.pid)]
-    for pid in found:  # grows while it is walked
-        found += children(pid)
-    memory = {}
-    for pid in sorted(map(int, found)):
-        try:
-            memory[pid] = pss_mib(pid)
-        except OSError:
-            continue  # a run's process that has just ended
-    return memory
-
-
 def main(rounds: int) -> None:
     """Measure and print."""
     lesson = find_lesson(load_course(find_course()), LESSON)
     answer = lesson.task.solution or ""
+    idle = memory.idle_app()  # before others here have loaded PyTorch, and share its pages
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(scratch=Path(folder), device="cpu")
         script = Path(folder) / "cell.py"
@@ -127,20 +106,17 @@ def main(rounds: int) -> None:
                 for name, work in subjects.items():
                     times[name].append(work())
                     time.sleep(PAUSE_S)
-            memory = worker_processes(runner)
         jupyter.close()
         command = [sys.executable, str(script)]
         cold = [
             milliseconds(lambda: subprocess.run(command, capture_output=True, check=True))
             for _ in range(max(3, rounds // 6))
         ]
-    report(times, cold, memory, layer, rounds)
+    report(times, cold, layer, rounds)
+    print(memory.report(idle))
 
 
-def report(
-    times: dict[str, list[float]], cold: list[float], memory: dict[int, float], layer: str,
-    rounds: int,
-) -> None:  # fmt: skip
+def report(times: dict[str, list[float]], cold: list[float], layer: str, rounds: int) -> None:
     """The table and the ratios."""
     medians = {name: statistics.median(values) for name, values in times.items()}
     a, b, check, *_ = medians.values()
@@ -151,7 +127,6 @@ def report(
     print(f"{'c  python file.py, cold':40}{c:9.1f}   {c / a:6.0f} a")
     print(f"a/b = {a / b:.2f} (wanted <= 1.0)   c/a = {c / a:.0f} (wanted >= 100)")
     print(f"check/a = {check / a:.2f} (wanted <= 3)")
-    print("memory (PSS, MiB): " + ", ".join(f"{value:.0f}" for value in memory.values()))
 
 
 if __name__ == "__main__":

@@ -271,6 +271,33 @@ def test_no_trick_passes(runner, attack):
     assert not judged.ok
 
 
+SEES_CHECKS = """
+import sys
+frame, found = sys._getframe(), []
+while frame is not None:
+    found += [repr(value) for value in frame.f_locals.values() if value is not found]
+    frame = frame.f_back
+print(any("doubles a" + " vector" in text for text in found))
+"""
+
+
+def test_a_check_file_that_was_prepared_serves_that_file_alone(runner):
+    source = "def double(x):\n    return 2 * x\n"
+    for _ in range(4):  # more than there are waiting processes: some have prepared for it
+        assert judge(runner, source)[2].ok
+    events = list(runner.start(Job(SEES_CHECKS)))
+    assert [e.text for e in events if isinstance(e, Output)] == ["False\n"]
+    other = CHECKS.replace("doubles a vector", "is told apart")
+    _, verdicts, judged = judge(runner, source, checks=other, names=("is told apart", *NAMES[1:]))
+    assert judged.ok
+    assert "is told apart" in verdicts
+    broken = Judge("def", "checks/b.py", (1,), NAMES)
+    for _ in range(4):
+        ended = list(runner.start(Job(source, judge=broken)))[-1]
+        assert ended.outcome == "lost"
+    assert judge(runner, source)[2].ok
+
+
 def test_a_forged_verdict_does_not_count(runner):
     source = """
 import json, os, struct

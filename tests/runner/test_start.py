@@ -1,8 +1,10 @@
 """Before a program runs: devices, interpreters, layers; and after PyTorch's process has died."""
 
 import os
+import select
 import signal
 import stat
+import subprocess
 import sys
 import threading
 
@@ -150,6 +152,34 @@ def test_a_killed_zygote_comes_back(tmp_path):
             assert [e.text for e in events if isinstance(e, Output)] == ["again\n"]
 
 
+HOST = """
+import sys
+from pathlib import Path
+from tensortutor.runner import Runner, Settings
+Runner(Settings(scratch=Path(sys.argv[1]), python=sys.argv[2], sandbox="limits")).prepare()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process cannot ask for that")
+def test_a_zygote_goes_with_its_host_while_it_loads(tmp_path):
+    """The interpreter has a torch that is never done loading, and says when it has begun."""
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    (tmp_path / "torch.py").write_text(
+        f"import time\nwith open({str(begun)!r}, 'w') as file:\n"
+        "    print('begun', file=file, flush=True)\n    time.sleep(600)\n"
+    )
+    python = interpreter(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
+    command = [sys.executable, "-c", HOST, str(tmp_path / "scratch"), python]
+    with subprocess.Popen(command) as host:
+        with open(begun) as file:
+            assert file.readline() == "begun\n"
+            host.kill()
+            # The other end is closed when the zygote has ended.
+            assert select.select([file], [], [], 20)[0]
+            assert file.read() == ""
+
+
 def test_a_closed_runner_says_so(tmp_path):
     runner = Runner(Settings(scratch=tmp_path))
     runner.close()
@@ -173,3 +203,10 @@ def test_after_idling_the_processes_are_let_go_and_come_back(tmp_path):
         runner._idle.join()
         assert runner.status.state == "cold"
         assert list(runner.start(Job("print(1)")))[-1].code == 0
+
+
+def test_a_runner_that_never_runs_anything_is_let_go_too(tmp_path):
+    with Runner(Settings(scratch=tmp_path, device="cpu", idle_s=0.05)) as runner:
+        runner.prepare()
+        runner._idle.join()
+        assert runner.status.state == "cold"

@@ -1,13 +1,16 @@
 """kill -9, again and again, of everything that a run and the app consist of.
 
-    python -m tests.soak.faults [ROUNDS]
+    nice -n 5 python -m tests.soak.faults [ROUNDS]
 
-In each round one process is killed at a random moment: the program, its keeper, the zygote,
-bubblewrap (through a Runner in this process), or the whole app (in a pseudo-terminal).
-Afterwards a run under way must have ended within PATIENCE_S with one Finished, the next run must
-work, no process may be left, and what was typed and saved must still be there.
+In each round one process is killed at a random moment: the program, its keeper, the zygote or
+bubblewrap, in a run of a Runner (half of the rounds, in each layer that there is) or below the
+app, or the app itself, while somebody types in it (in a pseudo-terminal). Afterwards a run under
+way must have ended within PATIENCE_S with one Finished, the next run must work, an app that was
+not killed must answer a key within PATIENCE_S, no process may be left, no progress may be gone,
+and every letter must be in the learner's file that was typed SAVED_WITHIN_S before the end.
 """
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -24,15 +27,35 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tensortutor.learner.paths import Paths
+from tensortutor.learner.progress import Progress
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job
-from tensortutor.runner import Runner, Settings
+from tensortutor.runner import Runner, RunnerError, Settings
+from tensortutor.runner.sandbox import choose_layer
+from tensortutor.ui.screens.codefile import SAVE_WITHIN_S
 from tensortutor.worker.processes import children
 
 ROUNDS = 200
 PATIENCE_S = 2.0
 LONGEST_S = 60.0
 TINY = Path(__file__).resolve().parents[1] / "course" / "data" / "tiny"
+LESSON_TITLE = "Means of rows"
+EXERCISE = "means.py"
+EXERCISE_STEP = 3
+SOLUTION = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)\n\n\n"
+SAVED_WITHIN_S = SAVE_WITHIN_S + PATIENCE_S
+"""What the app promises, and as long as it may hang."""
+OPEN_S = 30.0
+TURN, RUN, CHECK = "\x1bOR", "\x1b[15~", "\x1b[20~"  # F3, F5, F9
+PAGE_DOWN, END = "\x1b[6~", "\x1b[F"
+TABLES = {
+    "lesson": "id, passed_at",
+    "step": "lesson, step",
+    "attempt": "*",
+    "answer": "*",
+    "place": "*",
+}
 PROGRAM = "import time\nfor i in range(40):\n    print(i, flush=True)\n    time.sleep(0.01)\n"
 
 
@@ -62,8 +85,18 @@ def await_gone(pids: list[int], what: str) -> None:
     end = time.monotonic() + PATIENCE_S
     while left := [pid for pid in pids if is_there(pid)]:
         if time.monotonic() > end:
-            raise Failure(f"left behind after {what}: {left}")
+            raise Failure(f"left behind after {what}: {[words(pid) for pid in left]}")
         time.sleep(0.01)
+
+
+def words(pid: int) -> str:
+    """What a process is."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return f"{pid} (gone by now)"
+    return f"{pid} {stat.rpartition(')')[2].split()[:2]} {b' '.join(command).decode()[-200:]}"
 
 
 def runner_round(runner: Runner, rng: random.Random) -> str:
@@ -113,12 +146,12 @@ def living(runner: Runner) -> list[int]:
 
 
 class App:
-    """The app in a pseudo-terminal."""
+    """The app in a pseudo-terminal, with one lesson's exercise open."""
 
     def __init__(self, home: Path) -> None:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
-            os.environ.update(TENSORTUTOR_HOME=str(home), TERM="xterm-256color")
+            os.environ.update(TENSORTUTOR_HOME=str(home), TERM="xterm-256color", LANG="C.UTF-8")
             arguments = ("-m", "tensortutor", "--course", str(TINY), "--device", "cpu")
             os.execv(sys.executable, (sys.executable, *arguments))
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
@@ -127,16 +160,34 @@ class App:
         """Type."""
         os.write(self._terminal, text.encode())
 
-    def read(self, seconds: float) -> bytes:
-        """What it draws in so many seconds (it must be read, or it would block)."""
+    def read(self, seconds: float, until: str = "") -> str:
+        """What it draws in so many seconds (it must be read, or it would block).
+
+        until: stop as soon as this has been drawn.
+        """
         drawn, end = b"", time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        while (left := end - time.monotonic()) > 0 and not (until and until.encode() in drawn):
             if select.select([self._terminal], [], [], left)[0]:
                 try:
                     drawn += os.read(self._terminal, 65536)
                 except OSError:
                     break
-        return drawn
+        return drawn.decode(errors="replace")
+
+    def await_drawn(self, words: str, seconds: float, why: str) -> None:
+        """Raises Failure if it does not draw these words in time."""
+        if words not in self.read(seconds, until=words):
+            raise Failure(f"the app did not draw {words!r} within {seconds:g} s: {why}")
+
+    def open_exercise(self) -> None:
+        """From the home screen to the end of the exercise's code."""
+        self.await_drawn(LESSON_TITLE, OPEN_S, "the home screen")
+        self.send("\r")
+        self.await_drawn(EXERCISE, OPEN_S, "the step where the learner was last")
+        self.send(TURN)
+        self.read(0.5)
+        self.send(20 * PAGE_DOWN + END + "\r")
+        self.read(0.5)
 
     def kill(self) -> list[int]:
         """kill -9; returns the processes that were below it."""
@@ -147,43 +198,116 @@ class App:
         return under
 
 
-def app_round(home: Path, rng: random.Random, typed: int) -> int:
-    """Open the app, type a line of comment, kill it. Returns how many lines are typed by now."""
-    app = App(home)
-    app.read(2.5)
-    app.send("\r")  # continue
-    app.read(1.0)
-    app.send("\x1b[15~")  # run
-    app.read(rng.uniform(0.0, 2.0))
-    await_gone(app.kill(), "a kill of the app")
-    with sqlite3.connect(home / "progress.db") as database:
-        (state,) = database.execute("PRAGMA integrity_check").fetchone()
-    if state != "ok":
-        raise Failure(f"the progress file is damaged: {state}")
-    for file in home.glob("work/**/*.py"):
-        if not file.read_text().strip():
-            raise Failure(f"{file} is empty")
-    return typed + 1
+class Learner:
+    """Somebody at the app, and what must still be there when they come back."""
+
+    def __init__(self, home: Path, rng: random.Random) -> None:
+        self._home = home
+        self._rng = rng
+        self._file = home / "work" / "basics" / "means" / EXERCISE
+        self._lines: list[str] = []
+        self._rows: dict[str, set[tuple[object, ...]]] = {table: set() for table in TABLES}
+        self._file.parent.mkdir(parents=True)
+        self._file.write_text(SOLUTION)
+        Progress.open(Paths(home)).set_place("basics/means", EXERCISE_STEP)
+
+    def round(self, number: int) -> str:
+        """Type in the app, run, check; kill something of it. Returns what was killed."""
+        rng, app = self._rng, App(self._home)
+        app.open_exercise()
+        others = rng.random() < 0.5
+        typed = self._type(app, f"# {number}:", rng.uniform(0.2, 6.0))
+        killed = "the app"
+        if others and (under := below(app.pid)):
+            killed = "below the app"
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rng.choice(under), signal.SIGKILL)
+            typed += self._type(app, "", SAVED_WITHIN_S)
+            app.send(f" again{number}")
+            typed.append((time.monotonic(), f" again{number}"))
+            app.await_drawn(f"n{number}", PATIENCE_S, "a process below it was killed")
+        died = time.monotonic()
+        await_gone(app.kill(), f"a kill of {killed}")
+        self._lines.append("".join(text for at, text in typed if at < died - SAVED_WITHIN_S))
+        self._see_code()
+        self._see_progress()
+        return f"killed {killed}"
+
+    def _type(self, app: App, begin: str, seconds: float) -> list[tuple[float, str]]:
+        """Letters, each with the time at which it was typed; now and then a run or a check."""
+        typed = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            text, begin = begin or self._rng.choice("abcdefgh "), ""
+            app.send(text)
+            typed.append((time.monotonic(), text))
+            app.read(self._rng.uniform(0.0, 0.2))
+            if self._rng.random() < 0.05:
+                app.send(self._rng.choice((RUN, CHECK)))
+        return typed
+
+    def _see_code(self) -> None:
+        """Raises Failure if a letter is gone."""
+        found = self._file.read_text()
+        if not found.startswith(SOLUTION):
+            raise Failure(f"the code was changed: {found!r}")
+        # What was typed later than SAVED_WITHIN_S before the end may be there or not.
+        at = len(SOLUTION)
+        for number, line in enumerate(self._lines):
+            at = found.find(line, at)
+            if at < 0:
+                raise Failure(f"round {number}: {line!r} is not in the code: {found[-300:]!r}")
+            at += len(line)
+
+    def _see_progress(self) -> None:
+        """Raises Failure if the file is damaged or a row is gone."""
+        with contextlib.closing(sqlite3.connect(self._home / "progress.db")) as database:
+            (state,) = database.execute("PRAGMA integrity_check").fetchone()
+            if state != "ok":
+                raise Failure(f"the progress file is damaged: {state}")
+            for table, columns in TABLES.items():
+                rows = set(database.execute(f"SELECT {columns} FROM {table}"))
+                if gone := self._rows[table] - rows:
+                    raise Failure(f"gone from {table}: {gone}")
+                self._rows[table] = rows
+
+    @property
+    def progress(self) -> str:
+        """What has come together, in words."""
+        counts = ", ".join(f"{len(rows)} of {table}" for table, rows in self._rows.items())
+        return f"rows of progress: {counts}; lines typed: {len(self._lines)}"
 
 
 def main(rounds: int) -> None:
     """Soak, and report."""
     seed = random.randrange(10**6)
-    print(f"seed {seed}, {rounds} rounds")
+    print(f"seed {seed}, {rounds} rounds", flush=True)
     rng = random.Random(seed)
     seen: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
-        with Runner(Settings(scratch=Path(folder) / "scratch", device="cpu")) as runner:
-            for number in range(rounds * 3 // 4):
-                seen[runner_round(runner, rng)] += 1
-                print(f"\r{number + 1}", end="", flush=True)
-        for number in range(rounds - rounds * 3 // 4):
-            app_round(Path(folder) / "home", rng, number)
-            seen["killed the app"] += 1
-            print(f"\rapp {number + 1}", end="", flush=True)
+        layers = [name for name in ("full", "landlock") if is_possible(name)]
+        for layer in layers:
+            scratch = Path(folder) / layer
+            with Runner(Settings(scratch=scratch, device="cpu", sandbox=layer)) as runner:
+                for number in range(rounds // 2 // len(layers)):
+                    seen[f"{layer}: {runner_round(runner, rng)}"] += 1
+                    print(f"\r{layer} {number + 1} ", end="", flush=True)
+        learner = Learner(Path(folder) / "home", rng)
+        for number in range(rounds - rounds // 2):
+            seen[learner.round(number)] += 1
+            print(f"\rapp {number + 1}      ", end="", flush=True)
     print()
     for what, count in sorted(seen.items()):
         print(f"{count:4} {what}")
+    print(learner.progress)
+
+
+def is_possible(layer: str) -> bool:
+    """This machine allows the layer."""
+    try:
+        return choose_layer(layer).name == layer
+    except RunnerError:
+        return False
 
 
 if __name__ == "__main__":

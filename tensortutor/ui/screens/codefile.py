@@ -1,6 +1,7 @@
 """The code of a step as a file: kept as one types, watched, formatted, edited elsewhere."""
 
 import asyncio
+import time
 
 from textual import events, on, work
 from textual.app import SuspendNotSupported
@@ -18,6 +19,9 @@ from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.results import Results
 
 SAVE_AFTER_S = 0.3
+"""Saving waits for a pause in the typing."""
+SAVE_WITHIN_S = 2.0
+"""It does not wait longer than that: who types on and on loses no more to a crash."""
 
 
 class CodeScreen(AskingScreen):
@@ -26,6 +30,7 @@ class CodeScreen(AskingScreen):
     def __init__(self) -> None:
         super().__init__()
         self._saving: Timer | None = None
+        self._save_by = 0.0
         self._is_watching = False
         self._once_more = False
 
@@ -63,9 +68,17 @@ class CodeScreen(AskingScreen):
             return
         self.session.tick()
         self.editor.mark({})
-        if self._saving is not None:
+        now = time.monotonic()
+        if self._saving is None:
+            self._save_by = now + SAVE_WITHIN_S
+        else:
             self._saving.stop()
-        self._saving = self.set_timer(SAVE_AFTER_S, self.session.flush)
+        wait = min(SAVE_AFTER_S, max(0.0, self._save_by - now))
+        self._saving = self.set_timer(wait, self._save)
+
+    def _save(self) -> None:
+        self._saving = None
+        self.session.flush()
 
     def action_save(self) -> None:
         """Save now, and say so."""
