@@ -509,6 +509,7 @@ def test_passing_marks_the_lesson_and_opens_what_needs_it(tmp_path: Path) -> Non
     assert [line[:8] for line in done.stdout.splitlines()[:3]] == ["✓ passed"] * 3
     assert "Passed: Means of rows\n" in done.stdout
     assert f"Opened: {REPAIR}, A lost dimension\n" in done.stdout
+    assert done.stdout.endswith(f"tensortutor compare {MEANS} {answer} --course {TINY}\n")
     assert done.stderr == "loaded\n"
     assert f"✓ done    {MEANS}" in (listed := tensortutor("list").stdout)
     assert f"○ open    {REPAIR}" in listed

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tensortutor.commands.errors import Refused
-from tensortutor.commands.session import Session, chosen, follow, read_source
+from tensortutor.commands.session import Session, follow, read_source
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import opened_by
@@ -157,7 +157,7 @@ def check_once(
     # Of a check that is given up nothing is summed up.
     events = (e for e in heard if not (given_up and isinstance(e, (Judged, Finished))))
     judged = _judge(session, session.explained(events), again)
-    return None if given_up else _keep(session, lesson, judged)
+    return None if given_up else _keep(session, lesson, judged, file)
 
 
 def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, str, str]:
@@ -209,7 +209,7 @@ def _missing(session: Session, judged: Judged) -> Iterator[str]:
         yield from failed_lines(judged.missing, why, session.printer)
 
 
-def _keep(session: Session, lesson: Lesson, judged: Judged) -> int:
+def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None) -> int:
     """Record the attempt. What the checks said counts even if it cannot be kept."""
     total = len(judged.passed) + len(judged.failed) + len(judged.missing)
     before = session.progress.passed()
@@ -228,6 +228,8 @@ def _keep(session: Session, lesson: Lesson, judged: Judged) -> int:
         )
     elif judged.ok:
         _tell_passed(session, lesson, opened)
+        compare = f"tensortutor compare {lesson.id}{f' {shlex.quote(file)}' if file else ''}"
+        session.printer.line(f"A solution beside it: {compare}{session.again(lesson)}")
     return 0 if judged.ok else FAILED
 
 
@@ -237,6 +239,3 @@ def _tell_passed(session: Session, lesson: Lesson, opened: tuple[Lesson, ...]) -
     printer.line(f"{printer.paint('Passed', 'green')}: {lesson.title}")
     for one in opened:
         printer.line(f"Opened: {one.id}, {one.title}")
-    printer.line(
-        f"A solution beside your code: tensortutor compare {lesson.id}{chosen(session.options)}"
-    )

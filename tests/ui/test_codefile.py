@@ -326,3 +326,72 @@ async def test_code_is_never_kept_under_the_step_that_comes_next(setting, until)
         await pilot.pause()
         screen.session.flush()
         assert setting.workspace.load(setting.accumulation, PRACTICE) == STARTER
+
+
+async def test_a_file_that_cannot_be_read_locks_the_editor_until_it_can(setting, until):
+    path = setting.workspace.start(setting.accumulation, PRACTICE)
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        path.write_bytes(b"# caf\xe9\n")
+        await until(pilot, lambda: any("is not UTF-8 text" in text for text in told(app)))
+        await until(pilot, lambda: screen.editor.read_only)
+        assert screen.editor.text == STARTER
+        await pilot.press("f3", "x")
+        screen.session.flush()
+        assert path.read_bytes() == b"# caf\xe9\n"
+        path.write_text("# café\n", "utf-8")
+        await until(pilot, lambda: screen.editor.text == "# café\n")
+        await pilot.press("x", "ctrl+s")
+        await until(pilot, lambda: path.read_text("utf-8") == "x# café\n")
+        assert sum("is not UTF-8" in text for text in told(app)) == 1
+
+
+async def test_line_ends_of_another_system_stay_as_they_are(setting, until):
+    path = setting.workspace.start(setting.accumulation, PRACTICE)
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        path.write_bytes(b"a = 1\r\nb = 2\r\n")
+        await until(pilot, lambda: screen.editor.text == "a = 1\r\nb = 2\r\n")
+        screen.session.flush()
+        assert path.read_bytes() == b"a = 1\r\nb = 2\r\n"
+        screen.turn_to("editor")
+        screen.editor.move_cursor((0, 5))
+        await pilot.press("1", "ctrl+s")
+        await until(pilot, lambda: path.read_bytes() == b"a = 11\r\nb = 2\r\n")
+        assert not setting.paths.backups.exists()
+
+
+async def test_a_file_that_is_gone_is_said_to_be_gone(setting, until):
+    setting.workspace.save(setting.accumulation, PRACTICE, "mine = 1\n")
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        file_of(setting).unlink()
+        screen.look_again()
+        await until(pilot, lambda: screen.editor.text == STARTER)
+        await until(pilot, lambda: any("is gone: here is what" in text for text in told(app)))
+        screen.turn_to("editor")
+        await pilot.press("ctrl+z", "ctrl+s")
+        await until(pilot, lambda: file_of(setting).is_file())
+        assert file_of(setting).read_text() == "mine = 1\n"
+
+
+async def test_after_a_conflict_saves_elsewhere_are_heard_again(setting, until, monkeypatch):
+    monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_AFTER_S", 60)
+    setting.runner.script = judges(dict.fromkeys(CHECKS, True))
+    path = setting.workspace.start(setting.accumulation, PRACTICE)
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("w", "f3", "x")
+        path.write_text("theirs = 1\n")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: any("by another program" in text for text in told(app)))
+        assert path.read_text() == "x" + STARTER
+        # The next save from outside, after that, is shown and checked as ever.
+        path.write_text("theirs = 2\n")
+        await until(pilot, lambda: screen.editor.text == "theirs = 2\n")
+        await until(pilot, lambda: [job.source for job in setting.runner.jobs] == ["theirs = 2\n"])
+        await until(pilot, lambda: not screen.results.is_running)
