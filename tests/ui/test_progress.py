@@ -139,5 +139,3 @@ def test_rows_fit_and_each_level_has_a_sign_of_its_own(worked, monkeypatch):
         monkeypatch.setattr(glyphs, "current", lambda signs=signs: signs)
         levels = {lesson.level for one in found for lesson in one.lessons}
         assert len({mark(level) for level in levels}) == len(levels) == 3
-
-

@@ -137,12 +137,13 @@ class ProgressScreen(TutorScreen):
     # Keys
 
     @on(OptionList.OptionSelected)
-    def _selected(self) -> None:
-        chosen = self.chosen
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        # The cursor may have gone on in the meantime: what was under it then is meant.
+        chosen = self._entries[event.option_index]
         if isinstance(chosen, ChapterStanding):
             self._unfolded ^= {chosen.chapter.id}
             self._fill()
-        elif chosen is not None:
+        else:
             self.tutor.leave_reference(chosen.lesson)
 
     def action_kind(self, steps: int) -> None:
