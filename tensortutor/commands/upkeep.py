@@ -6,6 +6,7 @@ from argparse import Namespace
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.course.model import Lesson
+from tensortutor.learner.afresh import begin_again
 
 
 def reset(session: Session, arguments: Namespace) -> int:
@@ -14,10 +15,7 @@ def reset(session: Session, arguments: Namespace) -> int:
     if not arguments.yes and not _agreed(lesson):
         session.printer.line("Nothing was changed.")
         return 1
-    backup = session.workspace.new_backup()
-    session.progress.backup(backup / session.paths.progress.name)
-    session.workspace.reset(lesson, keep=backup)
-    session.progress.reset(lesson.id)
+    backup = begin_again(lesson, session.progress, session.workspace)
     session.printer.line(f"{lesson.id} is as it was at first.")
     session.printer.line(f"Your code and a copy of your progress are in {backup}")
     return 0

@@ -106,6 +106,11 @@ class Progress:
         self._path = path
         self.notices = notices
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
     @classmethod
     def open(cls, paths: Paths) -> "Progress":
         """The record under `paths`, made if there is none.

@@ -239,6 +239,14 @@ class TutorApp(TerminalApp):
                 names = names_at(self.focused.document[row], column)
             self.push_screen(ReferenceScreen(names))
 
+    def action_progress(self) -> None:
+        """Show what is known well and what is not."""
+        from tensortutor.ui.screens.progress import ProgressScreen
+
+        if isinstance(self.screen, TutorScreen) and not isinstance(self.screen, ProgressScreen):
+            self.keep()  # the time that was spent counts up to now
+            self.push_screen(ProgressScreen())
+
     def leave_reference(self, lesson: Lesson | None = None) -> None:
         """Back to where one was; if a lesson was chosen there, to that one."""
         self.pop_screen()
@@ -292,6 +300,7 @@ class TutorApp(TerminalApp):
                     lambda action=action: self.run_action(action, screen),
                 )
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
+        yield SystemCommand("Progress", "What you know well, what not", self.action_progress)
         from tensortutor.ui.teaching import commands
 
         yield from commands(self)

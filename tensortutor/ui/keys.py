@@ -29,6 +29,7 @@ HOME = [
     _key("home.clear", "escape", "clear", "Show all"),
     _key("home.continue", "c", "continue", "Continue"),
     _key("home.review", "v", "review", "Review"),
+    _key("home.progress", "p", "app.progress", "Progress"),
     _key("home.quit", "q", "app.quit", "Quit", show=True),
 ]
 
@@ -123,6 +124,13 @@ REVIEW = [
     _key("review.next", "n,f8", "next", "Next", show=True),
     _key("review.open", "o", "open", "Begin the exercise anew"),
     _key("review.back", "escape", "back", "Back", show=True),
+]
+
+PROGRESS = [
+    _key("progress.kind", "right,f", "kind(1)", "Other lessons", show=True),
+    _key("progress.kind_back", "left", "kind(-1)", "The lessons before"),
+    _key("progress.again", "R", "begin_again", "Begin the lesson again", show=True),
+    _key("progress.back", "escape,q", "back", "Back", show=True),
 ]
 
 TENSORS = [

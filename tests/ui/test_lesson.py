@@ -530,3 +530,14 @@ async def test_the_rail_shows_what_is_done(setting, until):
         assert "2 Autograd" in drawn
         assert "1 Gradients accumulate" in drawn
         await until(pilot, lambda: "full · cpu" in screen.top.render_line(0).text)
+
+
+async def test_a_step_on_the_rail_can_be_clicked(setting, until):
+    app = setting.app(setting.accumulation, INSIGHT)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        rail = screen._compositor.render_strips()[0].text
+        assert "◉ ○ ○ ○ ○ ○" in rail
+        await pilot.click(offset=(rail.index("◉") + 6, 0))
+        await until(pilot, lambda: screen.session.index == PRACTICE)
+        await until(pilot, lambda: screen.reader.border_title == "Practice")

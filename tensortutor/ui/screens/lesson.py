@@ -153,8 +153,12 @@ class LessonScreen(LookingScreen):
 
     async def action_previous(self) -> None:
         """The step before."""
-        if self.session.index:
-            self.session.go(self.session.index - 1)
+        await self.action_step(max(self.session.index - 1, 0))
+
+    async def action_step(self, index: int) -> None:
+        """Any step, from 0: one on the rail was clicked."""
+        if index != self.session.index:
+            self.session.go(index)
             await self._show_step()
 
     def action_tab(self, steps: int) -> None:

@@ -12,6 +12,7 @@ class TopLine(Widget):
     """Left: a place, inner parts last. Middle: the rail of steps. Right: device and sandbox.
 
     Before them all: teach mode, while it is on.
+    A step on the rail can be clicked: that calls the screen's `action_step` with its index.
     """
 
     ALLOW_SELECT = False
@@ -24,7 +25,12 @@ class TopLine(Widget):
         signs = glyphs.current()
         marks = {"done": signs.done, "here": signs.here, "ahead": signs.ahead}
         looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
-        rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
+        rail = Content(" ").join(
+            Content.from_markup(f"[@click=screen.step({i})]$mark[/]", mark=marks[s]).stylize(
+                looks[s]
+            )
+            for i, s in enumerate(self.rail)
+        )
         word = Content.styled(self.word, "$foreground 60%")
         badge = Content.styled(" teach mode ", "bold reverse") if self._teaches else Content()
         room = self.size.width - 2 - badge.cell_length
