@@ -4,6 +4,7 @@ import contextlib
 import gc
 import hashlib
 import json
+import linecache
 import random
 import sys
 import time
@@ -16,15 +17,14 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensortutor.checking import advice
 from tensortutor.checking.answer import Answer, MissingName
 from tensortutor.checking.declare import Check, Declarations, base_name, declared
 from tensortutor.checking.expect import Advised, Unmet
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
+from tensortutor.worker.blame import blame
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot, threads_left
-from tensortutor.worker.tracebacks import raised, text_of
 from tensortutor.worker.typenames import TypeNames
 
 CHECKS = "the_checks"
@@ -91,7 +91,7 @@ class Judging:
             whose = Whose(path, self._judge.filename, self._variant)
             watch = Watch(check, answer, whose)
             with calm(), own_warnings(whose), watch if check.watched else contextlib.nullcontext():
-                verdict = judge_once(check, answer, seed, self._device, path)
+                verdict = judge_once(check, answer, seed, self._device, path, self._judge.filename)
             put_back()
             verdict = watch.overrule(verdict)
             if verdict.passed == self._judge.every:
@@ -122,11 +122,16 @@ def load(judge: Judge) -> Declarations:
     module.__file__ = judge.filename
     sys.modules[module.__name__] = module
     exec(compile(judge.source, judge.filename, "exec"), vars(module))
+    # The sandbox has no such file, and what a check was doing is told in its own words.
+    lines = judge.source.splitlines(keepends=True)
+    linecache.cache[judge.filename] = (len(judge.source), None, lines, judge.filename)
     return Declarations(declared.checks, declared.substitutes)
 
 
-def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, path: str) -> Verdict:
-    """One check with the inputs of one seed."""
+def judge_once(
+    check: Check, answer: Answer, seed: int, device: torch.device, path: str, check_path: str
+) -> Verdict:
+    """One check with the inputs of one seed. The paths: of the program, and of the check file."""
     rng = random.Random(seed)
     seed_torch(rng.randrange(2**31), device)
     try:
@@ -143,7 +148,7 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
             expected=unmet.expected,
             where=unmet.where,
             cause=unmet.cause,
-            hint=unmet.hint,
+            hint=unmet.hint or check.hint,
         )
     except MissingName as missing:
         return Verdict(check.name, False, seed, 0.0, message=str(missing))
@@ -153,7 +158,7 @@ def judge_once(check: Check, answer: Answer, seed: int, device: torch.device, pa
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
-        said = blame(error, path, answer)
+        said = blame(error, path, answer, check_path, check.hint)
         return Verdict(check.name, False, seed, 0.0, called=answer.last_call, **said)
     return Verdict(check.name, True, seed, 0.0, called=answer.last_call)
 
@@ -168,34 +173,6 @@ def seed_torch(seed: int, device: torch.device) -> None:
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
-
-
-def blame(error: BaseException, path: str, answer: Answer) -> dict[str, Any]:
-    """What there is to say about an exception that came out of a check.
-
-    The learner's line and the scene are part of it.
-    """
-    text = text_of(error)
-    message = f"{type(error).__qualname__}: {text}"
-    report = raised(error, path, "")
-    frames = report.frames
-    if frames:
-        where = f"line {frames[-1].line}: {frames[-1].code}"
-        hint = advice.on_error(error, text)
-        return {"message": message, "where": where, "scene": report.scene, "hint": hint}
-    if isinstance(error, TypeError) and innermost(error) == Answer.FILE:
-        return {"message": message, "hint": advice.SIGNATURE}
-    cause = "The check could not use what the program returned."
-    hint = advice.NOTHING if answer.last_result == "None" and "NoneType" in text else ""
-    return {"message": message, "got": answer.last_result, "cause": cause, "hint": hint}
-
-
-def innermost(error: BaseException) -> str:
-    """The file of the code that was running when an exception was raised."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace.tb_frame.f_code.co_filename if trace is not None else ""
 
 
 @contextlib.contextmanager
