@@ -73,7 +73,10 @@ def tree(answer, rng, device):
     expect_equal(count, 75, name=name, hint=hint)
 
 
-@check("each layer has random weights of its own")
+@check(
+    "each layer has random weights of its own",
+    hint="`blocks` can be walked through and holds an nn.Linear for each block.",
+)
 def distinct(answer, rng, device):
     net, d, _ = problem(answer, rng, device, 4)
     blocks = list(net.blocks)
@@ -125,7 +128,10 @@ def untouched(answer, rng, device):
         net(x, next(iter(given)))
 
 
-@check("every layer on the way is trained")
+@check(
+    "every layer on the way is trained",
+    hint="backward() needs what forward made at each block. `x += ...` writes over it.",
+)
 def trained(answer, rng, device):
     n = 3
     net, d, heads = problem(answer, rng, device, n)

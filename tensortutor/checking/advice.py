@@ -8,6 +8,7 @@ import re
 
 NONE = "Does every way through the function end in a `return`?"
 NOTHING = "The last call gave nothing back. If it should: does every way through it `return`?"
+SOMETHING = "Something is None here. Does every function and method that gives a thing `return` it?"
 NO_TENSOR = "A tensor is wanted. `.item()`, `.tolist()`, `len()` and `.shape` give Python's values."
 NO_NUMBER = "`.item()` takes the number out of a tensor that has one value."
 NO_CONTAINER = "`t.tolist()` gives the numbers in a tensor, `tuple(t.shape)` those of its shape."
@@ -40,10 +41,47 @@ ERRORS: tuple[tuple[type[BaseException], str, str], ...] = (
 """(kind, what is found in the message, advice): the first that fits. Errors of Python, for the
 most part; what torch's errors mean takes more than a line."""
 
+OF_ITS_TYPE = "Is what your code makes of the type that the task says?"
+USES: tuple[tuple[type[BaseException], str, str], ...] = (
+    (AttributeError, "", OF_ITS_TYPE),
+    (TypeError, "not (iterable|callable|subscriptable)", OF_ITS_TYPE),
+    (ValueError, "to unpack", "How many things does the task want back?"),
+    (KeyError, "", "The check looks for this name. What names does the task give?"),
+    (
+        RuntimeError,
+        "modified by an inplace",
+        "A write in place changed what backward needs.",
+    ),
+    (
+        RuntimeError,
+        "(not require grad|not have been used in the graph)",
+        "The check asks for a gradient, and finds no way back to what it asks for. Look for "
+        "`.detach()`, `.item()`, `no_grad`, and tensors that are made anew.",
+    ),
+)
+"""The same for what a check does with the things that a program has made."""
+
 
 def on_error(error: BaseException, text: str) -> str:
     """A word about an exception that a learner's line raised, or "". text: its message."""
-    for kind, part, advice in ERRORS:
+    return _first(ERRORS, error, text)
+
+
+def on_use(error: BaseException, text: str, result: str, hint: str) -> str:
+    """A word about an exception that a check raised on what a program has made, or "".
+
+    text: its message. result: what kind of thing the last call gave. hint: the check's own; it
+    cannot know of what is None, but of everything else it knows more.
+    """
+    if "NoneType" in text:
+        return NOTHING if result == "None" else SOMETHING
+    return hint or _first(USES, error, text)
+
+
+def _first(
+    table: tuple[tuple[type[BaseException], str, str], ...], error: BaseException, text: str
+) -> str:
+    for kind, part, advice in table:
         if isinstance(error, kind) and re.search(part, text):
             return advice
     return ""

@@ -26,6 +26,7 @@ class Check:
     run: CheckFunction
     forbid: frozenset[str]
     counts_calls: bool = False
+    hint: str = ""
 
     @property
     def watched(self) -> bool:
@@ -52,17 +53,21 @@ class Declarations:
 declared = Declarations()
 
 
-def check(name: str, *, forbid: Iterable[str] = (), counts_calls: bool = False) -> Callable[[C], C]:
+def check(
+    name: str, *, forbid: Iterable[str] = (), counts_calls: bool = False, hint: str = ""
+) -> Callable[[C], C]:
     """Declare a check.
 
     forbid: shortcuts that the lesson is about building, as "torch.softmax". They are caught when
     the learner's code calls them, under any alias, as method or operator, by the last part of
     the name. counts_calls: fill `answer.calls`; off by default, because it slows every call.
+    hint: what helps whenever this check fails. It is shown where the expectation that failed has no
+    hint, and where the check's own code raises on what the program has made.
     """
     names = frozenset(name for path in forbid for name in names_of(path))
 
     def declare(function: C) -> C:
-        declared.checks.append(Check(name, function, names, counts_calls))
+        declared.checks.append(Check(name, function, names, counts_calls, hint))
         return function
 
     return declare

@@ -119,7 +119,7 @@ def describe_values(got: torch.Tensor, wanted: torch.Tensor) -> tuple[str, str]:
     return str(a), str(b)
 
 
-def shorten(text: str) -> str:
-    """At most LONGEST characters on one line."""
+def shorten(text: str, longest: int = LONGEST) -> str:
+    """At most so many characters, on one line."""
     text = " ".join(text.split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import hashlib
 import json
+import linecache
 import random
 import sys
 import time
@@ -17,16 +18,15 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from tensortutor.checking import advice
 from tensortutor.checking.answer import Answer, MissingName
 from tensortutor.checking.declare import Check, Declarations, base_name, declared
 from tensortutor.checking.expect import Advised, Unmet
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
 from tensortutor.protocol.setup import Foresee
+from tensortutor.worker.blame import blame
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot, threads_left
-from tensortutor.worker.tracebacks import raised, text_of
 from tensortutor.worker.typenames import TypeNames
 
 CHECKS = "the_checks"
@@ -97,7 +97,7 @@ class Judging:
             watch = Watch(check, answer, whose)
             with calm(), own_warnings(whose), watch if check.watched else contextlib.nullcontext():
                 put_back = self._snapshot.mark(whole=True)
-                wrong = judge_once(check, answer, seed, self._device, path)
+                wrong = judge_once(check, answer, seed, self._device, path, self._judge.filename)
                 put_back()  # before the verdict: the text of an error is the program's as well
             told = wrong or {"called": answer.last_call}
             verdict = watch.overrule(Verdict(check.name, wrong is None, seed, 0.0, **told))
@@ -145,19 +145,25 @@ def load(judge: Judge, compiled: Compiled | None = None) -> Declarations:
     module.__file__ = judge.filename
     sys.modules[module.__name__] = module
     exec(compiled.code, vars(module))
+    # The sandbox has no such file, and what a check was doing is told in its own words.
+    lines = judge.source.splitlines(keepends=True)
+    linecache.cache[judge.filename] = (len(judge.source), None, lines, judge.filename)
     return Declarations(declared.checks, declared.substitutes)
 
 
 def judge_once(
-    check: Check, answer: Answer, seed: int, device: torch.device, path: str
+    check: Check, answer: Answer, seed: int, device: torch.device, path: str, check_path: str
 ) -> dict[str, Any] | None:
-    """One check with the inputs of one seed. What is wrong, as fields of a verdict, or None."""
+    """One check with the inputs of one seed. What is wrong, as fields of a verdict, or None.
+
+    The paths: of the program, and of the check file.
+    """
     rng = random.Random(seed)
     seed_torch(rng.randrange(2**31), device)
     try:
         check.run(answer, rng, device)
     except Unmet as unmet:
-        return {**vars(unmet), "called": answer.last_call}
+        return {**vars(unmet), "hint": unmet.hint or check.hint, "called": answer.last_call}
     except MissingName as missing:
         return {"message": str(missing)}
     except Advised as advised:
@@ -166,7 +172,8 @@ def judge_once(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
-        return {**blame(error, path, answer), "called": answer.last_call}
+        said = blame(error, path, answer, check_path, check.hint)
+        return {**said, "called": answer.last_call}
     return None
 
 
@@ -180,34 +187,6 @@ def seed_torch(seed: int, device: torch.device) -> None:
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
-
-
-def blame(error: BaseException, path: str, answer: Answer) -> dict[str, Any]:
-    """What there is to say about an exception that came out of a check.
-
-    The learner's line and the scene are part of it.
-    """
-    text = text_of(error)
-    message = f"{type(error).__qualname__}: {text}"
-    report = raised(error, path, "")
-    frames = report.frames
-    if frames:
-        where = f"line {frames[-1].line}: {frames[-1].code}"
-        hint = advice.on_error(error, text)
-        return {"message": message, "where": where, "scene": report.scene, "hint": hint}
-    if isinstance(error, TypeError) and innermost(error) == Answer.FILE:
-        return {"message": message, "hint": advice.SIGNATURE}
-    cause = "The check could not use what the program returned."
-    hint = advice.NOTHING if answer.last_result == "None" and "NoneType" in text else ""
-    return {"message": message, "got": answer.last_result, "cause": cause, "hint": hint}
-
-
-def innermost(error: BaseException) -> str:
-    """The file of the code that was running when an exception was raised."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace.tb_frame.f_code.co_filename if trace is not None else ""
 
 
 @contextlib.contextmanager

@@ -19,13 +19,14 @@ def test_checks_are_declared_in_order_and_stay_functions(declared):
     def doubles(answer, rng, device):
         return answer
 
-    @check("counts", counts_calls=True)
+    @check("counts", counts_calls=True, hint="Call it once.")
     def counts(answer, rng, device):
         return None
 
     assert [c.name for c in declared.checks] == ["doubles", "counts"]
     assert declared.checks[0].run is doubles
     assert declared.checks[0].forbid == {"mul", "add"}
+    assert [c.hint for c in declared.checks] == ["", "Call it once."]
     assert [c.watched for c in declared.checks] == [True, True]
     assert doubles("same", None, None) == "same"
 
