@@ -244,9 +244,12 @@ def plain(markdown: str) -> str:
 # Places of a course
 
 
-def lesson_place(lesson: Lesson) -> Place:
-    """A lesson by its title, goal and id."""
-    return Place(LESSON, lesson.title, (lesson.id, lesson.slug), lesson.goal, lesson=lesson.id)
+def lesson_places(course: Course) -> Iterator[Place]:
+    """The lessons by title, goal, id and number, as 3.4."""
+    for chapter in course.chapters:
+        for number, lesson in enumerate(chapter.lessons, 1):
+            names = (lesson.id, lesson.slug, f"{chapter.number}.{number}")
+            yield Place(LESSON, lesson.title, names, lesson.goal, lesson=lesson.id)
 
 
 def step_places(lesson: Lesson) -> Iterator[Place]:
@@ -308,6 +311,7 @@ class CourseIndex:
         self.index = Index()
         self.pages: tuple[Page, ...] = ()
         self.errors: tuple[AtlasEntry, ...] = ()
+        self.lessons_read = 0
         self._with_lessons = with_lessons
         self._lock = threading.Lock()
         self._begun = False
@@ -339,13 +343,15 @@ class CourseIndex:
     def _read(self) -> None:
         try:
             lessons = self.course.lessons if self._with_lessons else ()
-            self.index.add(map(lesson_place, lessons))
+            if lessons:
+                self.index.add(lesson_places(self.course))
             self.pages = read_reference(self.course.root)[0]
             for page in self.pages:
                 self.index.add(entry_place(entry, page) for entry in page.entries)
             self.errors = read_atlas(self.course.root)[0]
             self.index.add(map(error_place, self.errors))
-            for lesson in lessons:
+            for number, lesson in enumerate(lessons):
+                self.lessons_read = number
                 try:
                     self.index.add(list(step_places(lesson)))
                 except (CourseError, OSError):

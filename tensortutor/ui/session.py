@@ -15,7 +15,7 @@ from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import missing, next_lesson, opened_by, state
+from tensortutor.learner.unlock import credit, next_lesson, opened_by, shown_by
 from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
@@ -45,6 +45,7 @@ class LessonSession:
         workspace: Workspace,
         report: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        at: int | None = None,
     ) -> None:
         self.course = course
         self.lesson = lesson
@@ -58,6 +59,7 @@ class LessonSession:
         self._unreadable: set[int] = set()
         self._watches: dict[int, FileWatch] = {}
         self._failing = False
+        self.shown: tuple[Lesson, ...] = ()
         id = lesson.id
         nothing: frozenset[Any] = frozenset()
         no_answers: dict[tuple[int, int], tuple[str, bool]] = {}
@@ -65,7 +67,8 @@ class LessonSession:
         self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
         self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
         self.answered = self._tried(lambda: progress.answers(id), no_answers)
-        self.index = min(self._tried(lambda: progress.step_of(id), 0), len(lesson.steps) - 1)
+        place = self._tried(lambda: progress.step_of(id), 0) if at is None else at
+        self.index = min(place, len(lesson.steps) - 1)
 
     # Where the learner is
 
@@ -135,12 +138,13 @@ class LessonSession:
         """The lesson to go on with."""
         return next_lesson(self.course, self.lesson.id, self.passed)
 
-    def missing(self, lesson: Lesson) -> tuple[str, ...]:
-        """What keeps a lesson closed."""
-        return missing(lesson, self.passed) if state(lesson, self.passed) == "locked" else ()
+    @property
+    def counts(self) -> bool:
+        """Whether the lesson is passed, or known by a later one that was."""
+        return self.lesson.id in credit(self.course, self.passed)
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
-        """The checks have spoken. Returns the lessons that this opens."""
+        """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
         total = len(event.passed) + len(event.failed) + len(event.missing)
         id = self.lesson.id
         self._keep(
@@ -149,6 +153,7 @@ class LessonSession:
         if not event.ok:
             return ()
         opened = () if self.is_passed else opened_by(self.course, id, self.passed)
+        self.shown = () if self.is_passed else shown_by(self.course, id, self.passed)
         self.passed = self.passed | {id}
         self._keep(lambda: self._progress.mark_passed(id))
         self._done(self.task_number - 1)

@@ -42,9 +42,9 @@ async def test_states_are_told_by_a_sign_and_a_word(setting):
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         screen = app.screen
-        for key in ("down", "right", "down", "down", "right"):
+        for key in ("down", "down", "right", "down", "down", "right"):
             await pilot.press(key)
-        drawn = [screen.courses.render_line(y).text for y in range(8)]
+        drawn = [screen.courses.render_line(y).text for y in range(9)]
         text = "\n".join(drawn)
         assert any("✓" in line and "Shapes" in line and "done" in line for line in drawn), text
         assert any("○" in line and "accumulate" in line and "open" in line for line in drawn), text
@@ -76,29 +76,6 @@ async def test_a_locked_lesson_opens_after_one_question(setting, until):
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, LessonScreen))
         assert app.screen.lesson.id == "autograd/accumulation"
-
-
-async def test_slash_filters_and_escape_shows_all(setting, until):
-    app = setting.app()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        await pilot.press("slash", *"accum")
-        await until(pilot, lambda: titles(app.screen) == ["Gradients accumulate"])
-        assert app.screen.courses.row.lesson.id == "autograd/accumulation"
-        await pilot.press("enter")
-        assert app.focused is app.screen.courses
-        await pilot.press("escape")
-        await pilot.pause()
-        assert isinstance(app.screen.courses.rows[0], ContinueRow)
-
-
-async def test_a_filter_that_finds_nothing_says_so(setting, until):
-    app = setting.app()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        await pilot.press("slash", *"zzz")
-        await until(pilot, lambda: app.screen.courses.rows == [])
-        assert "no lesson" in app.screen.query_one("#course").border_subtitle
 
 
 async def test_chapters_fold(setting):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -40,9 +40,10 @@ class LessonScreen(LookingScreen):
     READER: ClassVar[type[Reader]] = Reader
     SESSION: ClassVar[type[LessonSession]] = LessonSession
 
-    def __init__(self, lesson: Lesson) -> None:
+    def __init__(self, lesson: Lesson, step: int | None = None) -> None:
         super().__init__()
         self.lesson = lesson
+        self._first = step
         self._session: LessonSession | None = None
         self._about_error = ""
 
@@ -52,8 +53,9 @@ class LessonScreen(LookingScreen):
         if self._session is None:
             tutor = self.tutor
             self._session = self.SESSION(
-                tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell
-            )
+                tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell,
+                at=self._first,
+            )  # fmt: skip
         return self._session
 
     def compose(self) -> ComposeResult:
@@ -131,6 +133,13 @@ class LessonScreen(LookingScreen):
             "lesson.next": "Next" if session.index + 1 < len(self.lesson.steps) else "Go on",
         }
 
+    @work
+    async def go(self, index: int | None) -> None:
+        """Turn to a step, from anywhere in the app."""
+        if index is not None and index != self.session.index:
+            self.session.go(index)
+            await self._show_step()
+
     async def action_next(self) -> None:
         """The next step; after the last one the next lesson."""
         session = self.session
@@ -141,7 +150,7 @@ class LessonScreen(LookingScreen):
         session.finish()
         self._describe()
         following = session.following
-        if not session.is_passed:
+        if not session.counts:
             self.tutor.tell(
                 f"One thing is open: the checks of step {session.task_number}, "
                 f"{self.lesson.task.title}. {self.key_for('lesson.previous')} goes back."
@@ -264,8 +273,12 @@ class LessonScreen(LookingScreen):
             if event.ok:
                 names = [describe.short_name(self.session.course, lesson) for lesson in opened]
                 go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
+                shown = [
+                    describe.short_name(self.session.course, one) for one in self.session.shown
+                ]
                 self._checks().celebrate(
                     names,
+                    shown,
                     f"{go_on} goes on; outside the editor, {solution} shows a solution beside your "
                     "code, and what others get wrong.",
                 )
