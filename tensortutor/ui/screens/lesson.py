@@ -15,7 +15,7 @@ from tensortutor.protocol.events import Event, Explained, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
 from tensortutor.ui.explained import ExplainedRuns
-from tensortutor.ui.screens.looking import LookingScreen
+from tensortutor.ui.screens.guessing import GuessingScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
@@ -23,12 +23,11 @@ from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.panes import Occasion
-from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 
 
-class LessonScreen(LookingScreen):
+class LessonScreen(GuessingScreen):
     """Shows a lesson step by step, runs its code and puts the checks to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
@@ -106,7 +105,7 @@ class LessonScreen(LookingScreen):
     def _how_to_run(self) -> str:
         run, check = self.key_for("lesson.run"), self.key_for("lesson.check")
         if self.session.must_answer_first:
-            return f"Answer first, then {run} runs the code."
+            return f"Guess first, then {run} runs the code."
         return (
             f"{run} runs the code, {check} checks it."
             if self.session.judged
@@ -143,6 +142,8 @@ class LessonScreen(LookingScreen):
     async def action_next(self) -> None:
         """The next step; after the last one the next lesson."""
         session = self.session
+        if self.held_back():
+            return
         if session.index + 1 < len(self.lesson.steps):
             session.go(session.index + 1)
             await self._show_step()
@@ -177,8 +178,12 @@ class LessonScreen(LookingScreen):
     # Running
 
     def action_run(self) -> None:
-        """Run the code; a prediction comes first."""
+        """Run the code; a guess comes first."""
         self._run(profile=False)
+
+    def run_now(self) -> None:
+        """Run the code."""
+        self.action_run()
 
     def action_profile(self) -> None:
         """Run the code under the profiler."""
@@ -187,11 +192,7 @@ class LessonScreen(LookingScreen):
     def _run(self, profile: bool) -> None:
         if self.session.step.pane is None:
             self.tutor.tell("This step has no code to run.")
-        elif self.session.must_answer_first:
-            self.tutor.tell("Answer first, then run: the output shows whether you were right.")
-            self.turn_to("reader")
-            self._ask(self.session.next_question() or 0)
-        else:
+        elif not self.ask_first():
             name = self.editor.file_name
             job = program_job(self.lesson, self.editor.text, name, self.tutor.limits)
             self._start(self.looked_into(job, profile=profile), checking=False)
@@ -208,11 +209,6 @@ class LessonScreen(LookingScreen):
             return
         name, limits = self.editor.file_name, self.tutor.limits
         self._start(check_job(self.lesson, self.editor.text, name, seed, limits), checking=True)
-
-    def _ask(self, question: int) -> None:
-        field = self.reader.questions[question].field
-        field.focus(scroll_visible=False)
-        self.reader.scroll_to_widget(self.reader.questions[question], animate=False)
 
     def _start(self, job: Job, checking: bool) -> None:
         if self.results.is_running:
@@ -283,13 +279,7 @@ class LessonScreen(LookingScreen):
                     "code, and what others get wrong.",
                 )
 
-    # Questions, hints, the solution
-
-    @on(Question.Answered)
-    async def _answered(self, event: Question.Answered) -> None:
-        self.session.answer(event.question.index, event.value)
-        await event.question.judge(event.value)
-        self.reader.scroll_to_widget(event.question, animate=False)
+    # Hints, the solution
 
     async def action_hint(self) -> None:
         """Show the next hint."""

@@ -35,7 +35,12 @@ class Reader(VerticalScroll, can_focus=True):
             parts += passage(prose)
             prose = []
             given = session.given(questions)
-            parts.append(Question(block, questions, given[0] if given else None, gate))
+            answer = given[0] if given else None
+            parts.append(Question(block, questions, answer, gate, held=session.is_held))
+            if len(step.quizzes) > 1:
+                parts[
+                    -1
+                ].border_title = f"{parts[-1].border_title}: {questions + 1} of {len(step.quizzes)}"
             questions += 1
         parts += passage(prose)
         hints = step.hints[: session.hints_shown]
