@@ -142,9 +142,10 @@ class TutorApp(LookupApp):
         if self._is_let_go and isinstance(event, Key):
             self._is_let_go = False
             self.runner.warm()
-        screen = self.screen if isinstance(event, Key) and event.is_forwarded else None
-        if isinstance(event, Key) and isinstance(screen, TutorScreen) and screen.take_stray(event):
-            return
+        if isinstance(event, Key) and event.is_forwarded and self.screen_stack:
+            screen = self.screen
+            if isinstance(screen, TutorScreen) and screen.take_stray(event):
+                return
         await super().on_event(event)
 
     def _ask_consent(self, why: str) -> None:

@@ -78,5 +78,5 @@ class PlaceCommands(Provider):
     def _hit(self, app: "TutorApp", found: "Found", score: float) -> Hit:
         from tensortutor.ui import finding
 
-        line = f"{finding.kind(found.place)}: {finding.title(app.course, found.place)}"
+        line = f"{finding.kind(found.place).capitalize()}: {finding.title(app.course, found.place)}"
         return Hit(score, line, lambda: app.go(found.place), text=line, help=found.snippet)

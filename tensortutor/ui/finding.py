@@ -1,6 +1,7 @@
 """What a search of the course finds: grouped by kind, and in words. Pure."""
 
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tensortutor.course.model import Course
@@ -49,13 +50,15 @@ class Group(NamedTuple):
     found: tuple[Found, ...]
 
 
-class HeadRow(NamedTuple):
+@dataclass(frozen=True)
+class HeadRow:
     """Names a group."""
 
     group: Group
 
 
-class MoreRow(NamedTuple):
+@dataclass(frozen=True)
+class MoreRow:
     """Stands for the rest of a group."""
 
     group: Group
