@@ -26,6 +26,8 @@ KIND_OF = {"calls": ENTRY, "terms": TERM, "appendix": RECIPE}
 EXACT, PREFIX, LAST_PREFIX = 1000, 500, 400
 IN_TITLE, IN_NAMES, IN_GOAL, IN_TEXT = 60, 40, 25, 10
 WHOLE_WORD, PHRASE = 2, 15
+MESSAGE = 12
+"""Characters from which a query may be an error's message."""
 LONGEST = 200
 """Characters of a query that are looked at."""
 LIKE = 0.7
@@ -299,6 +301,13 @@ def error_place(entry: AtlasEntry) -> Place:
     )
 
 
+def raises(error: AtlasEntry, text: str) -> bool:
+    """Whether a text is this error's message, with or without its type before it."""
+    text = text.strip()
+    raised = error.pattern.pattern.partition(":")[0]
+    return any(error.pattern.match(subject) for subject in (text, f"{raised}: {text}"))
+
+
 class CourseIndex:
     """An index of a whole course, read in a thread.
 
@@ -336,9 +345,17 @@ class CourseIndex:
         return self._done.wait(timeout_s)
 
     def search(self, query: str, limit: int = 50, kinds: Sequence[str] = KINDS) -> list[Found]:
-        """The places known so far that fit, the best first."""
+        """The places known so far that fit, the best first.
+
+        A message as PyTorch prints it finds its error: its numbers are in no text.
+        """
         self.begin()
-        return self.index.search(query, limit, kinds)
+        found = self.index.search(query, limit, kinds)
+        if ERROR not in kinds or len(query) < MESSAGE:
+            return found
+        named = [error_place(error) for error in self.errors if raises(error, query)]
+        rest = [one for one in found if one.place not in named]
+        return [Found(place, EXACT, place.goal, ()) for place in named] + rest
 
     def _read(self) -> None:
         try:

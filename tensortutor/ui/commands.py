@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from textual.command import Hit, Hits, Provider
+from textual.content import Content
+from textual.markup import escape
 
 from tensortutor.ui import describe
 
@@ -39,7 +41,7 @@ class LessonCommands(Provider):
                     matcher.highlight(name),
                     lambda lesson=lesson: app.open_lesson(lesson),
                     text=name,
-                    help=lesson.goal,
+                    help=escape(lesson.goal),
                 )
 
 
@@ -54,7 +56,7 @@ class PlaceCommands(Provider):
         line = f'Search the course for "{query}"'
         yield Hit(
             ABOVE * len(query) + 1,
-            line,
+            Content(line),
             lambda: app.action_search(query),
             text=line,
             help="In titles, text, reference and errors",
@@ -79,4 +81,10 @@ class PlaceCommands(Provider):
         from tensortutor.ui import finding
 
         line = f"{finding.kind(found.place).capitalize()}: {finding.title(app.course, found.place)}"
-        return Hit(score, line, lambda: app.go(found.place), text=line, help=found.snippet)
+        return Hit(
+            score,
+            Content(line),
+            lambda: app.go(found.place),
+            text=line,
+            help=escape(found.snippet),
+        )

@@ -7,7 +7,7 @@ from textual import events
 from textual.widgets import OptionList
 
 from tensortutor.course.search import CourseIndex
-from tensortutor.ui import finding
+from tensortutor.ui import finding, glyphs
 from tensortutor.ui.finding import HeadRow, MoreRow
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.home import HomeScreen
@@ -240,3 +240,32 @@ async def test_the_palette_hands_its_words_to_the_search(library, until):
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SearchScreen))
         await until(pilot, lambda: app.screen.field.value == "recipe" and app.screen.rows)
+
+
+async def test_what_is_typed_into_the_palette_is_no_markup(library, until):
+    app = library.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("ctrl+p", *"[/red]")
+        hits = app.screen.query_one(OptionList)
+        wanted = 'Search the course for "[/red]"'
+        await until(pilot, lambda: hits.option_count and wanted in str(hits.options[0].prompt))
+
+
+async def test_the_search_in_ascii_has_nothing_else(library, until, monkeypatch):
+    monkeypatch.setenv("TENSORTUTOR_ASCII", "1")
+    glyphs.current.cache_clear()
+    try:
+        app = library.app()
+        async with app.run_test(size=(80, 24)) as pilot:
+            screen = await searching(pilot, until, "shape")
+            await until(pilot, lambda: len(screen.rows) > 3)
+            await pilot.pause()
+            drawn = "".join(
+                segment.text for strip in screen._compositor.render_strips() for segment in strip
+            )
+            assert "Search the course" in drawn
+            assert drawn.isascii(), {sign for sign in drawn if not sign.isascii()}
+    finally:
+        monkeypatch.undo()
+        glyphs.current.cache_clear()
