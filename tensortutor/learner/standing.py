@@ -21,7 +21,7 @@ class Level(Enum):
 
     NEW = "not begun"
     BEGUN = "begun"
-    KNOWN = "known by a later one"
+    KNOWN = "known by another"
     PASSED = "passed with help"
     WELL = "known well"
 

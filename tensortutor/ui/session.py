@@ -154,7 +154,7 @@ class LessonSession:
     @property
     def counts(self) -> bool:
         """Whether the lesson is passed, or known by a later one that was."""
-        return self.lesson.id in credit(self.course, self.passed)
+        return self.is_passed or self.lesson.id in credit(self.course, self.passed)
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
         """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""

@@ -214,7 +214,7 @@ class Question(Vertical):
 
     def _how(self) -> str:
         how = HOW[self.quiz.kind]
-        if not self._gate or self.index:
+        if not self._held or self.index:
             return how
         skip = cast("TutorScreen", self.screen).key_for("lesson.skip")
         return f"{how} Outside the field, {skip} runs the code without a guess."

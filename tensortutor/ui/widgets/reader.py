@@ -36,12 +36,12 @@ class Reader(VerticalScroll, can_focus=True):
             prose = []
             given = session.given(questions)
             answer = given[0] if given else None
-            parts.append(Question(block, questions, answer, gate, held=session.is_held))
-            if len(step.quizzes) > 1:
-                parts[
-                    -1
-                ].border_title = f"{parts[-1].border_title}: {questions + 1} of {len(step.quizzes)}"
+            question = Question(block, questions, answer, gate, held=session.is_held)
             questions += 1
+            if len(step.quizzes) > 1:
+                count = f"{questions} of {len(step.quizzes)}"
+                question.border_title = f"{question.border_title}: {count}"
+            parts.append(question)
         parts += passage(prose)
         hints = step.hints[: session.hints_shown]
         return parts + [Hint(n, len(step.hints), hint) for n, hint in enumerate(hints, 1)]
