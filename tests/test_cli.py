@@ -246,6 +246,15 @@ def test_what_is_said_about_a_locked_lesson_can_be_typed_as_it_stands(tmp_path: 
     assert "--anyway" not in tensortutor("show", MEANS).stdout
 
 
+def test_who_passes_a_locked_lesson_is_told_what_else_counts(tmp_path: Path) -> None:
+    file = tmp_path / "answer.py"
+    file.write_text(tensortutor("show", REPAIR, "--solution", "--spoil").stdout)
+    done = tensortutor("check", REPAIR, str(file), "--anyway")
+    assert done.returncode == 0, done
+    assert f"Known by it: {MEANS}" in done.stdout
+    assert "Known by it" not in tensortutor("check", REPAIR, str(file)).stdout
+
+
 def test_a_chapter_is_shown_with_its_lessons() -> None:
     for name in ("repairs", "2"):
         done = tensortutor("show", name)
@@ -525,7 +534,9 @@ def test_check_as_json_is_the_stream_and_what_came_of_it(own_home: Path) -> None
     said = events(done.stdout)
     assert [event["seed"] for event in said if event["event"] == "verdict"] == [5, 5, 5]
     assert said[-2]["event"] == "finished"
-    assert said[-1] == {"event": "attempt", "lesson": MEANS, "passed": True, "opened": [REPAIR]}
+    assert said[-1] == {
+            "event": "attempt", "lesson": MEANS, "passed": True, "opened": [REPAIR], "known": [],
+        }  # fmt: skip
     assert done.returncode == 0
 
 

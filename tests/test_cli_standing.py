@@ -34,6 +34,23 @@ def test_progress_of_a_chapter_goes_lesson_by_lesson(own_home):
     refused(tensortutor("progress", "nowhere"), "nowhere")
 
 
+def test_what_a_passed_lesson_is_built_on_is_known_and_not_passed(own_home):
+    """A record as any older version wrote it: nothing in it says so, the course does."""
+    progress = Progress.open(Paths.find())
+    progress.mark_passed(REPAIR)
+    rows = {row["lesson"]: row for row in events(tensortutor("--json", "progress").stdout)}
+    assert (rows[MEANS]["level"], rows[MEANS]["known_by"]) == ("known", REPAIR)
+    assert (rows[REPAIR]["level"], rows[REPAIR]["known_by"]) == ("well", None)
+    assert " 0 of  1 passed, 1 known" in tensortutor("progress").stdout
+    assert f"known by passing {REPAIR}" in tensortutor("progress", "basics").stdout
+    listed = {row["lesson"]: row for row in events(tensortutor("--json", "list").stdout)}
+    assert (listed[MEANS]["state"], listed[MEANS]["known_by"]) == ("known", REPAIR)
+    assert listed[REPAIR]["state"] == "done"
+    plain = tensortutor("list").stdout
+    assert "lessons passed, 1 known" in plain
+    assert "◐ known" in plain
+
+
 def test_export_keeps_what_it_finds(own_home, tmp_path):
     path = tmp_path / "01_01_means.ipynb"
     path.write_text("mine")

@@ -10,7 +10,7 @@ from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session, follow, read_source
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.unlock import opened_by
+from tensortutor.learner.unlock import opened_by, shown_by
 from tensortutor.learner.workspace import file_name
 from tensortutor.protocol.drawings import Drawing, Picture, Plot
 from tensortutor.protocol.events import (
@@ -220,22 +220,33 @@ def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None) ->
             session.progress.mark_step(lesson.id, lesson.steps.index(lesson.task))
     except StorageError as error:
         session.printer.note(str(error))
-    opened = () if lesson.id in before else opened_by(session.course, lesson.id, before)
+    is_news = judged.ok and lesson.id not in before
+    opened = opened_by(session.course, lesson.id, before) if is_news else ()
+    shown = shown_by(session.course, lesson.id, before) if is_news else ()
     if session.json:
-        ids = [one.id for one in opened] if judged.ok else []
         session.printer.json(
-            {"event": "attempt", "lesson": lesson.id, "passed": judged.ok, "opened": ids}
+            {
+                "event": "attempt",
+                "lesson": lesson.id,
+                "passed": judged.ok,
+                "opened": [one.id for one in opened],
+                "known": [one.id for one in shown],
+            }
         )
     elif judged.ok:
-        _tell_passed(session, lesson, opened)
+        _tell_passed(session, lesson, opened, shown)
         compare = f"tensortutor compare {lesson.id}{f' {shlex.quote(file)}' if file else ''}"
         session.printer.line(f"A solution beside it: {compare}{session.again(lesson)}")
     return 0 if judged.ok else FAILED
 
 
-def _tell_passed(session: Session, lesson: Lesson, opened: tuple[Lesson, ...]) -> None:
+def _tell_passed(
+    session: Session, lesson: Lesson, opened: tuple[Lesson, ...], shown: tuple[Lesson, ...]
+) -> None:
     printer = session.printer
     printer.line()
     printer.line(f"{printer.paint('Passed', 'green')}: {lesson.title}")
+    for one in shown:
+        printer.line(f"Known by it: {one.id}, {one.title}")
     for one in opened:
         printer.line(f"Opened: {one.id}, {one.title}")

@@ -10,17 +10,22 @@ from tensortutor.commands.session import Session, chosen
 from tensortutor.course.material import Prose
 from tensortutor.course.model import Chapter, Lesson
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.unlock import continue_at, missing, next_lesson, state
+from tensortutor.learner.unlock import Credit, continue_at, missing, next_lesson, state
 
 if TYPE_CHECKING:
     from tensortutor.commands.render import Page
 
-SIGNS = {"done": ("✓", "green"), "open": ("○", "yellow"), "locked": ("–", "dim")}
+SIGNS = {
+    "done": ("✓", "green"),
+    "known": ("◐", "green"),
+    "open": ("○", "yellow"),
+    "locked": ("–", "dim"),
+}
 
 
 def list_lessons(session: Session, arguments: Namespace) -> int:
     """Every lesson with its state, or those of a chapter."""
-    passed = session.progress.passed()
+    earned = session.credit()
     course, printer = session.course, session.printer
     wanted = session.lessons(arguments.name)
     ids = {lesson.id for lesson in wanted}
@@ -30,18 +35,21 @@ def list_lessons(session: Session, arguments: Namespace) -> int:
     if session.json:
         for chapter, lessons in chapters:
             for lesson in lessons:
-                printer.json(_as_json(chapter, lesson, passed))
+                printer.json(_as_json(chapter, lesson, earned))
         return 0
-    done = sum(lesson.id in passed for lesson in wanted)
+    done = sum(lesson.id in earned.passed for lesson in wanted)
+    known = sum(lesson.id in earned.known for lesson in wanted)
     printer.line(printer.paint(course.title, "bold"))
-    printer.line(f"{done} of {len(wanted)} lessons passed")
+    printer.line(f"{done} of {len(wanted)} lessons passed{f', {known} known' if known else ''}")
     width = max((len(lesson.id) for lesson in wanted), default=0)
     for chapter, lessons in chapters:
         if lessons:
             printer.line()
             printer.line(_chapter_line(session, chapter))
         for lesson in lessons:
-            printer.line(f"  {_mark(session, lesson)}  {lesson.id:<{width}}  {lesson.title}")
+            printer.line(
+                f"  {_mark(session, lesson, earned)}  {lesson.id:<{width}}  {lesson.title}"
+            )
     return 0
 
 
@@ -49,14 +57,14 @@ def _chapter_line(session: Session, chapter: Chapter) -> str:
     return session.printer.paint(f"{chapter.number} {chapter.title}", "bold")
 
 
-def _mark(session: Session, lesson: Lesson) -> str:
+def _mark(session: Session, lesson: Lesson, earned: Credit) -> str:
     """A lesson's state, in a sign and a word."""
-    now = state(lesson, session.progress.passed())
+    now = state(lesson, earned)
     sign, style = SIGNS[now]
     return session.printer.paint(f"{sign} {now:<6}", style)
 
 
-def _as_json(chapter: Chapter, lesson: Lesson, passed: frozenset[str]) -> dict[str, object]:
+def _as_json(chapter: Chapter, lesson: Lesson, earned: Credit) -> dict[str, object]:
     return {
         "event": "lesson",
         "lesson": lesson.id,
@@ -65,8 +73,9 @@ def _as_json(chapter: Chapter, lesson: Lesson, passed: frozenset[str]) -> dict[s
         "goal": lesson.goal,
         "minutes": lesson.minutes,
         "device": lesson.device,
-        "state": state(lesson, passed),
-        "missing": list(missing(lesson, passed)),
+        "state": state(lesson, earned),
+        "known_by": earned.known.get(lesson.id),
+        "missing": list(missing(lesson, earned)),
     }
 
 
@@ -88,7 +97,7 @@ def show(session: Session, arguments: Namespace) -> int:
         steps = range(index, index + 1)
         session.progress.set_place(lesson.id, index)
     else:
-        for line in page.title(state(lesson, session.progress.passed())):
+        for line in page.title(state(lesson, session.credit())):
             printer.line(line)
         printer.line()
     for index in steps:
@@ -108,13 +117,13 @@ def _page(session: Session, lesson: Lesson) -> "Page":
 
 def _show_chapter(session: Session, chapter: Chapter) -> int:
     """What a chapter is about, and its lessons."""
-    printer = session.printer
+    printer, earned = session.printer, session.credit()
     printer.line(_chapter_line(session, chapter))
     for line in textwrap.wrap(chapter.blurb, printer.width):
         printer.line(line)
     for number, lesson in enumerate(chapter.lessons, 1):
         printer.line()
-        printer.line(f"{_mark(session, lesson)}  {chapter.number}.{number}  {lesson.title}")
+        printer.line(f"{_mark(session, lesson, earned)}  {chapter.number}.{number}  {lesson.title}")
         for line in textwrap.wrap(lesson.goal, printer.width - 4):
             printer.line(f"    {line}")
         printer.line(printer.paint(f"    {lesson.id} · {lesson.minutes} min", "dim"))
@@ -147,13 +156,14 @@ def next_step(session: Session, arguments: Namespace) -> int:
     place = _next_place(session)
     printer = session.printer
     if place is None:
-        count = len(session.course.lessons)
-        printer.line(f"You have passed all {count} lessons and read every step.")
+        count, known = len(session.course.lessons), len(session.credit().known)
+        but = f" but {known}, which count as known," if known else ""
+        printer.line(f"You have passed all {count} lessons{but} and read every step.")
         return 0
     lesson, index = place
     page = _page(session, lesson)
     if index == 0:
-        for line in page.title(state(lesson, session.progress.passed())):
+        for line in page.title(state(lesson, session.credit())):
             printer.line(line)
         printer.line()
     for line in page.step(index):

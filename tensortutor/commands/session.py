@@ -16,7 +16,7 @@ from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
-from tensortutor.learner.unlock import missing, state
+from tensortutor.learner.unlock import Credit, credit, missing, state
 from tensortutor.learner.watch import POLL_S
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
@@ -119,21 +119,25 @@ class Session:
 
         return find_chapter(self.course, name)
 
+    def credit(self) -> Credit:
+        """What the learner has passed, and what that counts for."""
+        return credit(self.course, self.progress.passed())
+
     def open_lesson(self, name: str, anyway: bool) -> Lesson:
         """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""
         lesson = self.lesson(name)
-        passed = self.progress.passed()
-        if state(lesson, passed) == "locked" and not anyway:
-            needs = ", ".join(missing(lesson, passed))
+        earned = self.credit()
+        if state(lesson, earned) == "locked" and not anyway:
+            needs = ", ".join(missing(lesson, earned))
             raise Refused(
-                f"{lesson.id} is locked until you have passed: {needs}. It builds on them. To go "
-                "there all the same, add --anyway to the command."
+                f"{lesson.id} is locked until you have passed: {needs}. It builds on them. If you "
+                "know them, add --anyway to the command: passing it counts for them, too."
             )
         return lesson
 
     def again(self, lesson: Lesson) -> str:
         """The options that a further command about a lesson needs, as typed, after a space."""
-        locked = state(lesson, self.progress.passed()) == "locked"
+        locked = state(lesson, self.credit()) == "locked"
         return chosen(self.options) + (" --anyway" if locked else "")
 
     def step(self, lesson: Lesson, number: int) -> int:

@@ -5,7 +5,7 @@ from argparse import Namespace
 from tensortutor.commands.session import Session
 from tensortutor.learner.standing import ChapterStanding, Level, Standing, duration, standings
 
-MARKS = {Level.NEW: " ", Level.BEGUN: "…", Level.PASSED: "~", Level.WELL: "✓"}
+MARKS = {Level.NEW: " ", Level.BEGUN: "…", Level.KNOWN: "◐", Level.PASSED: "~", Level.WELL: "✓"}
 
 
 def progress(session: Session, arguments: Namespace) -> int:
@@ -37,15 +37,18 @@ def chapter_line(chapter: ChapterStanding) -> str:
     words = f"{chapter.passed:2} of {total:2} passed"
     if chapter.passed:
         words += f", {well} well"
+    if known := chapter.count(Level.KNOWN):
+        words += f", {known} known"
     spent = duration(chapter.seconds) if chapter.seconds else ""
-    return f"{chapter.chapter.number:2}  {chapter.chapter.title:<56.56}{words:<26}{spent}".rstrip()
+    return f"{chapter.chapter.number:2}  {chapter.chapter.title:<56.56}{words:<25} {spent}".rstrip()
 
 
 def _print_lesson(session: Session, standing: Standing) -> None:
     printer = session.printer
     tries = standing.attempts
     tried = f"{tries} check{'s' if tries > 1 else ''}" if tries else ""
-    words = [standing.level.value, tried, duration(standing.seconds) if standing.seconds else ""]
+    level = f"known by passing {standing.known_by}" if standing.known_by else standing.level.value
+    words = [level, tried, duration(standing.seconds) if standing.seconds else ""]
     if standing.questions:
         words.append(f"{standing.right_at_first} of {standing.questions} answers right at first")
     printer.line(f"  {MARKS[standing.level]} {standing.lesson.title}")
@@ -69,6 +72,7 @@ def as_json(chapter: ChapterStanding, standing: Standing) -> dict[str, object]:
         "chapter": chapter.chapter.id,
         "lesson": standing.lesson.id,
         "level": standing.level.name.lower(),
+        "known_by": standing.known_by or None,
         "seconds": round(standing.seconds, 1),
         "attempts": standing.attempts,
         "hints": standing.hints,

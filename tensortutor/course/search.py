@@ -26,6 +26,8 @@ KIND_OF = {"calls": ENTRY, "terms": TERM, "appendix": RECIPE}
 EXACT, PREFIX, LAST_PREFIX = 1000, 500, 400
 IN_TITLE, IN_NAMES, IN_GOAL, IN_TEXT = 60, 40, 25, 10
 WHOLE_WORD, PHRASE = 2, 15
+MESSAGE = 12
+"""Characters from which a query may be an error's message."""
 LONGEST = 200
 """Characters of a query that are looked at."""
 LIKE = 0.7
@@ -244,9 +246,12 @@ def plain(markdown: str) -> str:
 # Places of a course
 
 
-def lesson_place(lesson: Lesson) -> Place:
-    """A lesson by its title, goal and id."""
-    return Place(LESSON, lesson.title, (lesson.id, lesson.slug), lesson.goal, lesson=lesson.id)
+def lesson_places(course: Course) -> Iterator[Place]:
+    """The lessons by title, goal, id and number, as 3.4."""
+    for chapter in course.chapters:
+        for number, lesson in enumerate(chapter.lessons, 1):
+            names = (lesson.id, lesson.slug, f"{chapter.number}.{number}")
+            yield Place(LESSON, lesson.title, names, lesson.goal, lesson=lesson.id)
 
 
 def step_places(lesson: Lesson) -> Iterator[Place]:
@@ -296,6 +301,13 @@ def error_place(entry: AtlasEntry) -> Place:
     )
 
 
+def raises(error: AtlasEntry, text: str) -> bool:
+    """Whether a text is this error's message, with or without its type before it."""
+    text = text.strip()
+    raised = error.pattern.pattern.partition(":")[0]
+    return any(error.pattern.match(subject) for subject in (text, f"{raised}: {text}"))
+
+
 class CourseIndex:
     """An index of a whole course, read in a thread.
 
@@ -308,6 +320,7 @@ class CourseIndex:
         self.index = Index()
         self.pages: tuple[Page, ...] = ()
         self.errors: tuple[AtlasEntry, ...] = ()
+        self.lessons_read = 0
         self._with_lessons = with_lessons
         self._lock = threading.Lock()
         self._begun = False
@@ -332,20 +345,30 @@ class CourseIndex:
         return self._done.wait(timeout_s)
 
     def search(self, query: str, limit: int = 50, kinds: Sequence[str] = KINDS) -> list[Found]:
-        """The places known so far that fit, the best first."""
+        """The places known so far that fit, the best first.
+
+        A message as PyTorch prints it finds its error: its numbers are in no text.
+        """
         self.begin()
-        return self.index.search(query, limit, kinds)
+        found = self.index.search(query, limit, kinds)
+        if ERROR not in kinds or len(query) < MESSAGE:
+            return found
+        named = [error_place(error) for error in self.errors if raises(error, query)]
+        rest = [one for one in found if one.place not in named]
+        return [Found(place, EXACT, place.goal, ()) for place in named] + rest
 
     def _read(self) -> None:
         try:
             lessons = self.course.lessons if self._with_lessons else ()
-            self.index.add(map(lesson_place, lessons))
+            if lessons:
+                self.index.add(lesson_places(self.course))
             self.pages = read_reference(self.course.root)[0]
             for page in self.pages:
                 self.index.add(entry_place(entry, page) for entry in page.entries)
             self.errors = read_atlas(self.course.root)[0]
             self.index.add(map(error_place, self.errors))
-            for lesson in lessons:
+            for number, lesson in enumerate(lessons):
+                self.lessons_read = number
                 try:
                     self.index.add(list(step_places(lesson)))
                 except (CourseError, OSError):

@@ -142,6 +142,10 @@ class Progress:
         """What there is about each lesson, by id."""
         return {id: Record(*values) for id, *values in self._read(RECORDS)}
 
+    def is_begun(self, lesson_id: str) -> bool:
+        """Whether the learner has been in this lesson."""
+        return bool(self._read("SELECT 1 FROM lesson WHERE id = ?", lesson_id))
+
     def mark_passed(self, lesson_id: str) -> None:
         """A lesson's checks all passed. The first time counts."""
         self._change(lesson_id, "passed_at = coalesce(passed_at, ?)", _now())

@@ -8,6 +8,7 @@ from enum import Enum
 
 from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.learner.progress import Progress, Record
+from tensortutor.learner.unlock import credit
 
 SURE_ATTEMPTS = 3
 """Who passes within so many checks, unaided, knows a lesson well."""
@@ -20,13 +21,17 @@ class Level(Enum):
 
     NEW = "not begun"
     BEGUN = "begun"
+    KNOWN = "known by another"
     PASSED = "passed with help"
     WELL = "known well"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A learner and a lesson. seconds: spent in the app with a key pressed now and then."""
+    """A learner and a lesson. seconds: spent in the app with a key pressed now and then.
+
+    known_by: for KNOWN, the id of the lesson whose passing counts for this one, else "".
+    """
 
     lesson: Lesson
     level: Level
@@ -35,6 +40,7 @@ class Standing:
     hints: int
     questions: int
     right_at_first: int
+    known_by: str = ""
 
     @property
     def why(self) -> str:
@@ -76,25 +82,29 @@ class ChapterStanding:
 def standings(course: Course, progress: Progress) -> tuple[ChapterStanding, ...]:
     """The learner's standing, chapter by chapter. Raises StorageError."""
     records = progress.records()
+    known = credit(course, {id for id, record in records.items() if record.passed_at}).known
     return tuple(
         ChapterStanding(
             chapter,
             tuple(
-                _standing(lesson, records.get(lesson.id, Record())) for lesson in chapter.lessons
+                _standing(lesson, records.get(lesson.id, Record()), known.get(lesson.id, ""))
+                for lesson in chapter.lessons
             ),
         )
         for chapter in course.chapters
     )
 
 
-def _standing(lesson: Lesson, record: Record) -> Standing:
+def _standing(lesson: Lesson, record: Record, known_by: str) -> Standing:
     return Standing(
-        lesson, _level(record), record.seconds, record.attempts, record.hints, record.questions,
-        record.right_at_first,
+        lesson, _level(record, known_by), record.seconds, record.attempts, record.hints,
+        record.questions, record.right_at_first, known_by,
     )  # fmt: skip
 
 
-def _level(record: Record) -> Level:
+def _level(record: Record, known_by: str) -> Level:
+    if known_by:
+        return Level.KNOWN
     if not record.passed_at:
         begun = record.seconds or record.attempts or record.questions or record.steps
         return Level.BEGUN if begun else Level.NEW

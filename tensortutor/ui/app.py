@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.command import Provider
 from textual.events import Event, Key
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -20,19 +19,18 @@ from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.remembered import Remembered
 from tensortutor.learner.settings import LearnerSettings, read_settings
-from tensortutor.learner.unlock import missing, state
+from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.ui import describe, garbage, glyphs, graphics, keys, theme
 from tensortutor.ui.late import LateRunner
+from tensortutor.ui.lookup import LookupApp
 from tensortutor.ui.ports import Runner
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
-from tensortutor.ui.terminal import TerminalApp
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
-    from tensortutor.course.search import CourseIndex
     from tensortutor.ui.teaching import Own
 
 POLL_S = 0.5
@@ -40,19 +38,12 @@ POLL_S = 0.5
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-def _lesson_commands() -> type[Provider]:
-    from tensortutor.ui.commands import LessonCommands
-
-    return LessonCommands
-
-
-class TutorApp(TerminalApp):
+class TutorApp(LookupApp):
     """The tutor. What it works with is given to it, so that tests can give something else."""
 
     TITLE = "tensortutor"
     CSS_PATH = "styles/app.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*keys.APP]
-    COMMANDS = TerminalApp.COMMANDS | {_lesson_commands}
     NOTIFICATION_TIMEOUT = 8
     device_word = reactive("")
 
@@ -70,8 +61,7 @@ class TutorApp(TerminalApp):
         consent: Path | None = None,
         teaching: bool = False,
     ) -> None:
-        super().__init__()
-        self.course = course
+        super().__init__(course)
         self.progress = progress
         self.workspace = workspace
         self.runner = runner
@@ -152,6 +142,10 @@ class TutorApp(TerminalApp):
         if self._is_let_go and isinstance(event, Key):
             self._is_let_go = False
             self.runner.warm()
+        if isinstance(event, Key) and event.is_forwarded and self.screen_stack:
+            screen = self.screen
+            if isinstance(screen, TutorScreen) and screen.take_stray(event):
+                return
         await super().on_event(event)
 
     def _ask_consent(self, why: str) -> None:
@@ -175,24 +169,32 @@ class TutorApp(TerminalApp):
 
     # Screens
 
-    def open_lesson(self, lesson: Lesson) -> None:
-        """Show a lesson; ask first if it is locked."""
+    def open_lesson(self, lesson: Lesson, step: int | None = None) -> None:
+        """Show a lesson, at a step or where the learner was; ask once if it is locked."""
         # In teach mode, its twin without a lock.
         lesson = describe.lesson_by_id(self.course, lesson.id) or lesson
-        if state(lesson, self._passed()) != "locked":
-            self._show_lesson(lesson)
+        opens = self.opens(lesson)
+        if not opens or self._is_begun(lesson):
+            self._show_lesson(lesson, step)
             return
         from tensortutor.ui.screens.dialogs import Confirm
 
+        below = describe.count(len(built_on(self.course, lesson)), "lesson")
         question = Confirm(
             describe.short_name(self.course, lesson),
-            f"This lesson is locked: {self.opens(lesson)}. You may open it now, but it builds on "
-            "what comes before it.",
-            "Open it anyway",
+            f"This lesson is locked: {opens}. If you know that already, open it now: passing its "
+            f"checks also counts for what it builds on ({below}).",
+            "I know this",
         )
-        self.push_screen(question, lambda yes: self._show_lesson(lesson) if yes else None)
+        self.push_screen(question, lambda yes: self._show_lesson(lesson, step) if yes else None)
 
-    def _show_lesson(self, lesson: Lesson) -> None:
+    def _is_begun(self, lesson: Lesson) -> bool:
+        try:
+            return self.progress.is_begun(lesson.id)
+        except StorageError:
+            return False  # told by whoever asks for more
+
+    def _show_lesson(self, lesson: Lesson, step: int | None) -> None:
         from tensortutor.course.problems import CourseError
         from tensortutor.ui.screens.lesson import LessonScreen
 
@@ -204,40 +206,21 @@ class TutorApp(TerminalApp):
         except CourseError as error:
             self.tell(f"This lesson cannot be opened until it is mended: {error}")
             return
-        if isinstance(self.screen, LessonScreen):
-            self.switch_screen(kind(lesson))
-            garbage.collect_soon(self)
+        while isinstance(self.screen, TutorScreen) and self.screen.is_passing:
+            self.pop_screen()
+        if not isinstance(self.screen, LessonScreen):
+            self.push_screen(kind(lesson, step))
+        elif lesson is self.screen.lesson:
+            self.screen.go(step)
         else:
-            self.push_screen(kind(lesson))
+            self.switch_screen(kind(lesson, step))
+            garbage.collect_soon(self)
 
     def go_home(self) -> None:
         """Back to the list of lessons."""
         if len(self.screen_stack) > 1:
             self.pop_screen()
             garbage.collect_soon(self)
-
-    @cached_property
-    def reference_index(self) -> "CourseIndex":
-        """The reference and the atlas; read when they are first asked for."""
-        from tensortutor.course.search import CourseIndex
-
-        return CourseIndex(self.course, with_lessons=False)
-
-    def action_reference(self) -> None:
-        """Open the reference, at the name under the cursor of an editor."""
-        from textual.widgets import TextArea
-
-        from tensortutor.ui.names import names_at
-        from tensortutor.ui.screens.reference import ReferenceScreen
-
-        if isinstance(self.screen, ReferenceScreen):
-            self.screen.action_search()
-        elif isinstance(self.screen, TutorScreen):
-            names: tuple[str, ...] = ()
-            if isinstance(self.focused, TextArea):
-                row, column = self.focused.cursor_location
-                names = names_at(self.focused.document[row], column)
-            self.push_screen(ReferenceScreen(names))
 
     def action_progress(self) -> None:
         """Show what is known well and what is not."""
@@ -247,23 +230,16 @@ class TutorApp(TerminalApp):
             self.keep()  # the time that was spent counts up to now
             self.push_screen(ProgressScreen())
 
-    def leave_reference(self, lesson: Lesson | None = None) -> None:
-        """Back to where one was; if a lesson was chosen there, to that one."""
-        self.pop_screen()
-        if lesson is not None and lesson is not getattr(self.screen, "lesson", None):
-            self.open_lesson(lesson)
-
     def opens(self, lesson: Lesson) -> str:
-        """What opens a locked lesson, as a sentence without its full stop."""
-        wanted = describe.names(self.course, missing(lesson, self._passed()))
-        return f"it opens after {wanted}"
-
-    def _passed(self) -> frozenset[str]:
+        """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            return self.progress.passed()
+            earned = credit(self.course, self.progress.passed())
         except StorageError as error:
             self.tell(str(error))
-            return frozenset()
+            earned = Credit(frozenset(), {})
+        if state(lesson, earned) != "locked":
+            return ""
+        return f"it opens after {describe.names(self.course, missing(lesson, earned))}"
 
     def follow_link(self, lesson: Lesson, target: str) -> None:
         """Open the lesson that a link names; copy any other address."""
@@ -299,6 +275,7 @@ class TutorApp(TerminalApp):
                     self.get_key_display(binding.with_key(binding.key.split(",")[0])),
                     lambda action=action: self.run_action(action, screen),
                 )
+        yield SystemCommand("Search the course", "Text, reference, errors", self.action_search)
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
         yield SystemCommand("Progress", "What you know well, what not", self.action_progress)
         from tensortutor.ui.teaching import commands

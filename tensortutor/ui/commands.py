@@ -1,13 +1,28 @@
-"""Lessons in the command palette."""
+"""Lessons, and everything else of the course, in the command palette."""
 
+import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from textual.command import Hit, Hits, Provider
+from textual.content import Content
+from textual.markup import escape
 
 from tensortutor.ui import describe
 
 if TYPE_CHECKING:
+    from tensortutor.course.search import Found
     from tensortutor.ui.app import TutorApp
+
+SHORTEST = 2
+"""Letters before the course is searched."""
+MOST = 4
+"""Places of each kind."""
+BELOW, ABOVE = 0.9, 2.05
+"""Scores. BELOW puts a place under every command that has the letters somewhere. ABOVE, for each
+letter, puts it over these, but under commands that have the letters in a row."""
+IN_NAME = 40
+"""What a place scores in the index whose title or names have the words."""
 
 
 class LessonCommands(Provider):
@@ -26,5 +41,50 @@ class LessonCommands(Provider):
                     matcher.highlight(name),
                     lambda lesson=lesson: app.open_lesson(lesson),
                     text=name,
-                    help=lesson.goal,
+                    help=escape(lesson.goal),
                 )
+
+
+class PlaceCommands(Provider):
+    """Finds text, entries of the reference and errors; lessons are found by their names."""
+
+    async def search(self, query: str) -> Hits:
+        """The search itself at once, then the best places of each kind."""
+        if len(query) < SHORTEST:
+            return
+        app = cast("TutorApp", self.app)
+        line = f'Search the course for "{query}"'
+        yield Hit(
+            ABOVE * len(query) + 1,
+            Content(line),
+            lambda: app.action_search(query),
+            text=line,
+            help="In titles, text, reference and errors",
+        )
+        if not app.course_index.is_complete:
+            await asyncio.to_thread(app.course_index.wait)
+        for hit in self._places(app, query):
+            yield hit
+
+    def _places(self, app: "TutorApp", query: str) -> Iterator[Hit]:
+        from tensortutor.ui import finding
+
+        found = app.course_index.search(query, finding.EVERYTHING)
+        grouped = [group for group in finding.groups(found) if group.title != finding.LESSONS]
+        for rank, group in enumerate(grouped):
+            for place, one in enumerate(group.found[:MOST]):
+                is_named = one.score >= IN_NAME
+                score = ABOVE * len(query) if is_named else BELOW
+                yield self._hit(app, one, score - 0.1 * rank - 0.01 * place)
+
+    def _hit(self, app: "TutorApp", found: "Found", score: float) -> Hit:
+        from tensortutor.ui import finding
+
+        line = f"{finding.kind(found.place).capitalize()}: {finding.title(app.course, found.place)}"
+        return Hit(
+            score,
+            Content(line),
+            lambda: app.go(found.place),
+            text=line,
+            help=escape(found.snippet),
+        )

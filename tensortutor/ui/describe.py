@@ -7,7 +7,6 @@ from tensortutor.ui import glyphs
 from tensortutor.ui.ports import Device, Status
 
 GIB = 1 << 30
-STATE_WORDS = {"done": "done", "open": "open", "locked": "locked"}
 DEVICE_WORDS = {
     "any": "any device",
     "cpu": "CPU",
@@ -65,6 +64,27 @@ def needs(lesson: Lesson) -> str:
     if lesson.device.startswith("ranks:"):
         return f"{lesson.device.partition(':')[2]} processes"
     return DEVICE_WORDS.get(lesson.device, lesson.device)
+
+
+def special(lesson: Lesson) -> str:
+    """The device that a lesson asks for, if not every machine has it, in a word or two."""
+    if lesson.device.startswith("ranks:"):
+        return needs(lesson)
+    return "GPU" if lesson.device == "cuda" else ""
+
+
+def count(number: int, thing: str) -> str:
+    """So many things: "1 lesson", "2 lessons"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def due(questions: int | None, exercises: int) -> str:
+    """What is due for another look; questions is None while that is not known."""
+    if questions is None:
+        return ""
+    parts = [count(n, what) for n, what in ((questions, "question"), (exercises, "exercise")) if n]
+    verb = "is" if questions + exercises == 1 else "are"
+    return f"{joined(parts)} {verb} due" if parts else "nothing is due"
 
 
 def mismatch(lesson: Lesson, now: Status) -> str:

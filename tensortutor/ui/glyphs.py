@@ -20,6 +20,7 @@ class Glyphs(NamedTuple):
     here: str = "◉"
     ahead: str = "○"
     locked: str = "–"
+    known: str = "◐"
     opened: str = "▾"
     closed: str = "▸"
     pointer: str = "›"
@@ -50,6 +51,7 @@ ASCII = Glyphs(
     here="@",
     ahead=".",
     locked="-",
+    known="%",
     opened="v",
     closed=">",
     pointer=">",

@@ -17,6 +17,7 @@ def _key(
 APP = [
     _key("app.help", "f1,question_mark", "app.help", "Help", show=True),
     _key("app.palette", "ctrl+p", "command_palette", "Palette", show=True, first=True),
+    _key("app.search", "slash", "search", "Search the course"),
     _key("app.reference", "ctrl+right_square_bracket,d", "reference", "Look up a name"),
     _key("app.aside", "ctrl+z", "step_aside", "Back to the shell; fg returns"),
     _key("app.quit", "ctrl+q", "quit", "Quit", first=True),
@@ -25,8 +26,7 @@ APP = [
 HOME = [
     _key("home.open", "enter", "open", "Open", show=True),
     _key("home.fold", "space", "fold", "Fold", show=True),
-    _key("home.filter", "slash", "filter", "Filter", show=True),
-    _key("home.clear", "escape", "clear", "Show all"),
+    _key("home.search", "slash", "search", "Search", show=True),
     _key("home.continue", "c", "continue", "Continue"),
     _key("home.review", "v", "review", "Review"),
     _key("home.progress", "p", "app.progress", "Progress"),
@@ -64,6 +64,7 @@ LESSON = [
     _key("lesson.broadcast", "b", "broadcast", "Broadcasting under the cursor"),
     _key("lesson.notes", "v", "notes", "Notes behind the lines, or none"),
     _key("lesson.lens", "I", "lens", "Look into runs, or not"),
+    _key("lesson.skip", "x", "skip", "Run without a guess"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
     _key("lesson.wider", "greater_than_sign", "widen(1)", "More room for the text"),
@@ -152,6 +153,15 @@ GRAPH = [
 
 PROFILE = [
     _key("profile.sort", "o", "sort", "By time or by memory"),
+]
+
+SEARCH = [
+    _key("search.up", "up", "move(-1)", "Up"),
+    _key("search.down", "down", "move(1)", "Down"),
+    _key("search.page_up", "pageup", "page(-1)", "Page up"),
+    _key("search.page_down", "pagedown", "page(1)", "Page down"),
+    _key("search.field", "slash", "search", "Type other words"),
+    _key("search.back", "escape", "back", "Back", show=True),
 ]
 
 REFERENCE = [

@@ -1,10 +1,10 @@
-"""The course as rows of a list: what can be seen, folded and filtered. Pure."""
+"""The course as rows of a list: what can be seen and folded. Pure."""
 
 from collections.abc import Set
 from typing import NamedTuple
 
 from tensortutor.course.model import Chapter, Course, Lesson
-from tensortutor.learner.unlock import State, continue_at, state
+from tensortutor.learner.unlock import Credit, State, continue_at, state
 
 
 class ContinueRow(NamedTuple):
@@ -15,11 +15,19 @@ class ContinueRow(NamedTuple):
     begun: bool
 
 
+class ReviewRow(NamedTuple):
+    """How much is due for another look; None while that is being found out."""
+
+    questions: int | None
+    exercises: int
+
+
 class ChapterRow(NamedTuple):
-    """A chapter's heading."""
+    """A chapter's heading. done: lessons passed; known: lessons that others show to be known."""
 
     chapter: Chapter
     done: int
+    known: int
     open: bool
 
 
@@ -32,51 +40,30 @@ class LessonRow(NamedTuple):
     state: State
 
 
-Row = ContinueRow | ChapterRow | LessonRow
+Row = ContinueRow | ReviewRow | ChapterRow | LessonRow
 
 
 def rows(
     course: Course,
-    passed: Set[str],
+    earned: Credit,
     place: tuple[str, int] | None,
     unfolded: Set[str],
-    wanted: str = "",
+    review: ReviewRow,
 ) -> list[Row]:
-    """The rows to show, top to bottom.
-
-    unfolded: ids of chapters whose lessons show. wanted: words that a lesson's title, id, goal or
-    chapter must all hold; then only such lessons and their chapters show.
-    """
-    words = wanted.casefold().split()
+    """The rows to show, top to bottom. unfolded: ids of chapters whose lessons show."""
     found: list[Row] = []
-    if not words:
-        found += _continue_row(course, passed, place)
+    target = continue_at(course, earned.passed, place)
+    if target is not None:
+        lesson, step = target
+        found += [ContinueRow(lesson, step, place is not None or bool(earned.passed)), review]
     for chapter in course.chapters:
-        lessons = [
-            LessonRow(chapter, lesson, number, state(lesson, passed))
-            for number, lesson in enumerate(chapter.lessons, 1)
-            if _matches(chapter, lesson, words)
-        ]
-        if not lessons and words:
-            continue
-        show = bool(words) or chapter.id in unfolded
-        done = sum(lesson.id in passed for lesson in chapter.lessons)
-        found.append(ChapterRow(chapter, done, show))
+        done = sum(lesson.id in earned.passed for lesson in chapter.lessons)
+        known = sum(lesson.id in earned.known for lesson in chapter.lessons)
+        show = chapter.id in unfolded
+        found.append(ChapterRow(chapter, done, known, show))
         if show:
-            found += lessons
+            found += [
+                LessonRow(chapter, lesson, number, state(lesson, earned))
+                for number, lesson in enumerate(chapter.lessons, 1)
+            ]
     return found
-
-
-def _continue_row(
-    course: Course, passed: Set[str], place: tuple[str, int] | None
-) -> list[ContinueRow]:
-    target = continue_at(course, passed, place)
-    if target is None:
-        return []
-    lesson, step = target
-    return [ContinueRow(lesson, step, place is not None or bool(passed))]
-
-
-def _matches(chapter: Chapter, lesson: Lesson, words: list[str]) -> bool:
-    text = f"{lesson.title} {lesson.id} {lesson.goal} {chapter.title}".casefold()
-    return all(word in text for word in words)

@@ -4,18 +4,19 @@ No widget here. What cannot be kept is reported as a sentence through `report`, 
 everything is also held in memory until the screen closes.
 """
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tensortutor.course.material import Step
+from tensortutor.course.material import Quiz, Step
 from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import missing, next_lesson, opened_by, state
+from tensortutor.learner.unlock import credit, next_lesson, opened_by, shown_by
 from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
@@ -23,6 +24,16 @@ from tensortutor.protocol.events import Judged
 T = TypeVar("T")
 IDLE_S = 300.0
 """Time between two actions counts as spent on the lesson up to this."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An answer that was given before the run. question counts from 0."""
+
+    question: int
+    quiz: Quiz
+    value: Any
+    right: bool
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,7 @@ class LessonSession:
         workspace: Workspace,
         report: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        at: int | None = None,
     ) -> None:
         self.course = course
         self.lesson = lesson
@@ -58,6 +70,7 @@ class LessonSession:
         self._unreadable: set[int] = set()
         self._watches: dict[int, FileWatch] = {}
         self._failing = False
+        self.shown: tuple[Lesson, ...] = ()
         id = lesson.id
         nothing: frozenset[Any] = frozenset()
         no_answers: dict[tuple[int, int], tuple[str, bool]] = {}
@@ -65,7 +78,10 @@ class LessonSession:
         self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
         self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
         self.answered = self._tried(lambda: progress.answers(id), no_answers)
-        self.index = min(self._tried(lambda: progress.step_of(id), 0), len(lesson.steps) - 1)
+        self._revealed = {n for n in range(len(lesson.steps)) if self._all_answered(n)}
+        self._skipped: set[int] = set()
+        place = self._tried(lambda: progress.step_of(id), 0) if at is None else at
+        self.index = min(place, len(lesson.steps) - 1)
 
     # Where the learner is
 
@@ -135,12 +151,13 @@ class LessonSession:
         """The lesson to go on with."""
         return next_lesson(self.course, self.lesson.id, self.passed)
 
-    def missing(self, lesson: Lesson) -> tuple[str, ...]:
-        """What keeps a lesson closed."""
-        return missing(lesson, self.passed) if state(lesson, self.passed) == "locked" else ()
+    @property
+    def counts(self) -> bool:
+        """Whether the lesson is passed, or known by a later one that was."""
+        return self.is_passed or self.lesson.id in credit(self.course, self.passed)
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
-        """The checks have spoken. Returns the lessons that this opens."""
+        """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
         total = len(event.passed) + len(event.failed) + len(event.missing)
         id = self.lesson.id
         self._keep(
@@ -149,6 +166,7 @@ class LessonSession:
         if not event.ok:
             return ()
         opened = () if self.is_passed else opened_by(self.course, id, self.passed)
+        self.shown = () if self.is_passed else shown_by(self.course, id, self.passed)
         self.passed = self.passed | {id}
         self._keep(lambda: self._progress.mark_passed(id))
         self._done(self.task_number - 1)
@@ -181,11 +199,45 @@ class LessonSession:
         """The first of this step's questions that has no answer."""
         return next((n for n in range(len(self.step.quizzes)) if self.given(n) is None), None)
 
+    def _all_answered(self, index: int) -> bool:
+        quizzes = self.lesson.steps[index].quizzes
+        return all((index, n) in self.answered for n in range(len(quizzes)))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the step's answers are guesses that its run has yet to reveal."""
+        pane = self.step.pane
+        return pane is not None and pane.kind == "predict" and self.index not in self._revealed
+
     @property
     def must_answer_first(self) -> bool:
-        """Whether the step's code waits for a prediction."""
-        pane = self.step.pane
-        return pane is not None and pane.kind == "predict" and self.next_question() is not None
+        """Whether the step's code waits for a guess."""
+        waits = self.is_held and self.index not in self._skipped
+        return waits and self.next_question() is not None
+
+    def skip(self) -> None:
+        """Let this step's code run without the guesses that are missing."""
+        self._skipped.add(self.index)
+
+    def leave_guess(self) -> bool:
+        """Whether a guess waits for a run that never came; asked again, it may be left."""
+        waits = self.is_held and self.index not in self._skipped
+        self._skipped.add(self.index)
+        return waits and self.next_question() is None
+
+    def reveal(self) -> list[Guess]:
+        """The code has run: the guesses it is held against, once."""
+        if not self.is_held:
+            return []
+        self._revealed.add(self.index)
+        guesses = []
+        for number, quiz in enumerate(self.step.quizzes):
+            given = self.given(number)
+            # A question that has changed since it was answered has no guess.
+            with contextlib.suppress(answers.NotAnAnswer):
+                if given is not None:
+                    guesses.append(Guess(number, quiz, answers.read(quiz, given[0]), given[1]))
+        return guesses
 
     # Code
 

@@ -37,6 +37,7 @@ def mark(level: Level) -> str:
     """The sign of a level: another one for each, in ASCII too."""
     signs = glyphs.current()
     known = {Level.NEW: signs.ahead, Level.BEGUN: signs.here, Level.WELL: signs.passed}
+    known[Level.KNOWN] = signs.known
     return known.get(level, "~")
 
 
@@ -116,8 +117,8 @@ def about_lesson(one: Standing) -> Content:
         spent(one.seconds),
     ]
     why = f"{mark(one.level)} {one.level.value}"
-    if one.why:
-        why += f": {one.why}"
+    if one.why or one.known_by:
+        why += f": {one.why or f'you passed {one.known_by}'}"
     return paragraphs(
         Content.styled(one.lesson.title, "bold"),
         Content(one.lesson.goal),

@@ -57,6 +57,16 @@ def test_of_several_words_every_one_must_occur():
     assert places("") == places("  ,") == []
 
 
+@pytest.mark.parametrize("type", ["", "RuntimeError: "])
+def test_a_message_as_it_is_printed_finds_its_error(type):
+    course = CourseIndex(open_course(find_course(None)), with_lessons=False)
+    course.wait()
+    message = f"{type}mat1 and mat2 shapes cannot be multiplied (32x10 and 64x12)"
+    (found, *_) = course.search(message)
+    assert (found.place.kind, found.place.title) == (ERROR, "The inner dimensions differ")
+    assert course.search(message, kinds=(ENTRY,)) == []
+
+
 def test_kinds_and_limits():
     assert [found.place for found in INDEX.search("view", kinds=(STEP,))] == [PROSE]
     assert len(INDEX.search("view", limit=2)) == 2

@@ -2,7 +2,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensortutor.course.model import Course
-from tensortutor.learner.unlock import continue_at, missing, next_lesson, opened_by, state
+from tensortutor.learner.unlock import (
+    built_on,
+    continue_at,
+    credit,
+    missing,
+    next_lesson,
+    opened_by,
+    shown_by,
+    state,
+)
 from tests.learner.courses import course
 
 
@@ -19,20 +28,48 @@ def courses(draw: st.DrawFn) -> Course:
     )
 
 
+def needs(course: Course) -> dict[str, set[str]]:
+    """What each lesson is built on, by id; in these courses what is needed comes before."""
+    below: dict[str, set[str]] = {}
+    for lesson in course.lessons:
+        below[lesson.id] = set(lesson.requires).union(*(below[id] for id in lesson.requires))
+    return below
+
+
 def subsets(course: Course) -> st.SearchStrategy[frozenset[str]]:
     return st.frozensets(st.sampled_from([lesson.id for lesson in course.lessons]))
 
 
 @given(st.data())
-def test_a_lesson_opens_exactly_when_its_needs_are_passed(data: st.DataObject) -> None:
+def test_a_lesson_opens_exactly_when_its_needs_count(data: st.DataObject) -> None:
     tree = data.draw(courses())
     passed = data.draw(subsets(tree))
+    earned = credit(tree, passed)
+    below = needs(tree)
+    shown = {id for one in passed for id in below[one]} - passed
+    assert set(earned.known) == shown
+    for id, by in earned.known.items():
+        assert by in passed
+        assert id in below[by]
     for lesson in tree.lessons:
-        found = state(lesson, passed)
+        found = state(lesson, earned)
         assert (found == "done") == (lesson.id in passed)
-        if found != "done":
-            assert (found == "open") == (set(lesson.requires) <= passed)
-            assert (found == "open") == (missing(lesson, passed) == ())
+        assert (found == "known") == (lesson.id in shown)
+        if found in ("open", "locked"):
+            assert (found == "open") == (set(lesson.requires) <= passed | shown)
+            assert (found == "open") == (missing(lesson, earned) == ())
+        assert {one.id for one in built_on(tree, lesson)} == below[lesson.id]
+
+
+@given(st.data())
+def test_passing_in_order_shows_nothing_that_was_not_passed(data: st.DataObject) -> None:
+    tree = data.draw(courses())
+    passed: frozenset[str] = frozenset()
+    for lesson in tree.lessons:
+        if state(lesson, credit(tree, passed)) == "open" and data.draw(st.booleans()):
+            assert shown_by(tree, lesson.id, passed) == ()
+            passed |= {lesson.id}
+    assert credit(tree, passed).known == {}
 
 
 @given(st.data())
@@ -40,9 +77,13 @@ def test_opened_by_is_the_difference_that_passing_makes(data: st.DataObject) -> 
     tree = data.draw(courses())
     passed = data.draw(subsets(tree))
     lesson = data.draw(st.sampled_from(tree.lessons))
-    before = {one.id for one in tree.lessons if state(one, passed - {lesson.id}) == "open"}
-    after = {one.id for one in tree.lessons if state(one, passed | {lesson.id}) == "open"}
-    expected = after - before
+    before, after = credit(tree, passed - {lesson.id}), credit(tree, passed | {lesson.id})
+    expected = {
+        one.id for one in tree.lessons
+        if state(one, before) == "locked" and state(one, after) == "open"
+    }  # fmt: skip
+    known = {one.id for one in shown_by(tree, lesson.id, passed)}
+    assert known == {id for id in after.known if id not in before}
     assert {one.id for one in opened_by(tree, lesson.id, passed)} == expected
     assert {one.id for one in opened_by(tree, lesson.id, passed | {lesson.id})} == expected
 
@@ -56,7 +97,7 @@ def test_following_the_next_lesson_passes_everything(tree: Course) -> None:
         assert found is not None
         lesson, step = found
         assert step == 0
-        assert state(lesson, passed) == "open"
+        assert state(lesson, credit(tree, passed)) == "open"
         passed |= {lesson.id}
         following = next_lesson(tree, lesson.id, passed)
         place = None if following is None else (following.id, 0)
@@ -67,12 +108,31 @@ def test_following_the_next_lesson_passes_everything(tree: Course) -> None:
 def test_passing_everything_opens_everything() -> None:
     tree = course({"a": [], "b": ["a"], "c": ["a", "b"]})
     everything = frozenset(lesson.id for lesson in tree.lessons)
-    assert {state(lesson, everything) for lesson in tree.lessons} == {"done"}
+    assert {state(lesson, credit(tree, everything)) for lesson in tree.lessons} == {"done"}
 
 
 def test_what_was_passed_stays_done_when_its_needs_are_gone() -> None:
     tree = course({"a": [], "b": ["a"]})
-    assert state(tree.lessons[1], frozenset({"c/b"})) == "done"
+    assert state(tree.lessons[1], credit(tree, frozenset({"c/b"}))) == "done"
+
+
+def test_what_a_passed_lesson_is_built_on_counts_and_opens_what_needs_it() -> None:
+    tree = course({"a": [], "b": ["a"], "c": ["b"], "d": ["a"], "e": ["d"]})
+    earned = credit(tree, frozenset({"c/c"}))
+    assert earned.known == {"c/a": "c/c", "c/b": "c/c"}
+    states = [state(lesson, earned) for lesson in tree.lessons]
+    assert states == ["known", "known", "done", "open", "locked"]
+    assert [one.id for one in shown_by(tree, "c/c", frozenset())] == ["c/a", "c/b"]
+    assert [one.id for one in opened_by(tree, "c/c", frozenset())] == ["c/d"]
+    following = next_lesson(tree, "c/c", frozenset({"c/c"}))
+    assert following is not None
+    assert following.id == "c/d"
+
+
+def test_what_is_known_and_then_passed_is_done_and_what_is_not_in_the_course_is_nothing() -> None:
+    tree = course({"a": ["gone"], "b": ["a"]})
+    assert credit(tree, frozenset({"c/b"})).known == {"c/a": "c/b"}
+    assert credit(tree, frozenset({"c/a", "c/b"})).known == {}
 
 
 def test_next_lesson_looks_behind_when_nothing_ahead_is_open() -> None:
@@ -92,10 +152,14 @@ def test_a_step_that_is_gone_becomes_the_last() -> None:
     assert continue_at(tree, frozenset(), ("c/a", 99)) == (tree.lessons[0], 2)
 
 
-def test_a_lesson_that_is_gone_or_locked_gives_the_first_open_one() -> None:
+def test_a_lesson_that_is_gone_gives_the_first_open_one() -> None:
     tree = course({"a": [], "b": ["a"]})
     assert continue_at(tree, frozenset(), ("c/gone", 1)) == (tree.lessons[0], 0)
-    assert continue_at(tree, frozenset(), ("c/b", 1)) == (tree.lessons[0], 0)
+
+
+def test_who_went_to_a_locked_lesson_goes_on_there() -> None:
+    tree = course({"a": [], "b": ["a"]})
+    assert continue_at(tree, frozenset(), ("c/b", 1)) == (tree.lessons[1], 1)
 
 
 def test_a_course_without_lessons_has_no_place() -> None:

@@ -14,6 +14,7 @@ from tensortutor.ui import describe, glyphs
 from tensortutor.ui.feed import MOST_TEXT, Feed
 from tensortutor.ui.late import LateRunner
 from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.search import SearchScreen
 from tests.ui.courses import STARTER
 from tests.ui.fakes import DONE, FakeDevice, FakeRunner, FakeStatus, plays, waits
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, told
@@ -67,8 +68,8 @@ async def test_a_key_in_the_footer_can_be_clicked(setting, until):
     app = setting.app()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.click(app.screen.keys, offset=(bar(app).index("Filter"), 0))
-        await until(pilot, lambda: app.screen.filter.has_focus)
+        await pilot.click(app.screen.keys, offset=(bar(app).index("Search"), 0))
+        await until(pilot, lambda: isinstance(app.screen, SearchScreen))
 
 
 async def test_a_tab_of_the_results_can_be_clicked(setting, until):

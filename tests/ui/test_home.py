@@ -1,7 +1,13 @@
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow
+from dataclasses import replace
+
+import pytest
+
+from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
+from tensortutor.ui.screens.review import ReviewScreen
+from tests.ui.fakes import judges
 
 
 def titles(screen: HomeScreen) -> list[str]:
@@ -42,9 +48,9 @@ async def test_states_are_told_by_a_sign_and_a_word(setting):
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         screen = app.screen
-        for key in ("down", "right", "down", "down", "right"):
+        for key in ("down", "down", "right", "down", "down", "right"):
             await pilot.press(key)
-        drawn = [screen.courses.render_line(y).text for y in range(8)]
+        drawn = [screen.courses.render_line(y).text for y in range(9)]
         text = "\n".join(drawn)
         assert any("✓" in line and "Shapes" in line and "done" in line for line in drawn), text
         assert any("○" in line and "accumulate" in line and "open" in line for line in drawn), text
@@ -76,29 +82,6 @@ async def test_a_locked_lesson_opens_after_one_question(setting, until):
         await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, LessonScreen))
         assert app.screen.lesson.id == "autograd/accumulation"
-
-
-async def test_slash_filters_and_escape_shows_all(setting, until):
-    app = setting.app()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        await pilot.press("slash", *"accum")
-        await until(pilot, lambda: titles(app.screen) == ["Gradients accumulate"])
-        assert app.screen.courses.row.lesson.id == "autograd/accumulation"
-        await pilot.press("enter")
-        assert app.focused is app.screen.courses
-        await pilot.press("escape")
-        await pilot.pause()
-        assert isinstance(app.screen.courses.rows[0], ContinueRow)
-
-
-async def test_a_filter_that_finds_nothing_says_so(setting, until):
-    app = setting.app()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        await pilot.press("slash", *"zzz")
-        await until(pilot, lambda: app.screen.courses.rows == [])
-        assert "no lesson" in app.screen.query_one("#course").border_subtitle
 
 
 async def test_chapters_fold(setting):
@@ -137,3 +120,97 @@ async def test_a_smaller_window_shows_a_sentence_and_comes_back(setting, until):
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: not app.screen.query_one("#too-small").display)
         assert app.screen.courses.parent.parent.display
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_who_knows_a_locked_lesson_has_what_it_is_built_on_counted(setting, until, size):
+    setting.runner.script = judges({"returns x": True})
+    app = setting.app()
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.press("end", "right", "end")
+        assert app.screen.courses.row.lesson.id == "autograd/hooks"
+        assert app.screen.courses.row.state == "locked"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        words = str(app.screen.query_one("Static").content)
+        assert "it opens after 2.1 Gradients accumulate" in words
+        assert "counts for what it builds on (2 lessons)" in words
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
+        await until(pilot, lambda: app.screen.query("#page"))
+        await pilot.pause()
+
+        # Asked once: who is in it goes on in it.
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.pause()
+        row = app.screen.courses.row
+        assert isinstance(row, ContinueRow)
+        assert row.lesson.id == "autograd/hooks"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
+        await until(pilot, lambda: app.screen.query("#page"))
+        await pilot.pause()
+
+        await pilot.press("n", "f9")
+        panel = app.screen.query_one("#checks-passed")
+        await until(pilot, lambda: panel.display)
+        told = str(panel.content)
+        assert "It also counts for:\n  1.1 Shapes\n  2.1 Gradients accumulate" in told
+        await pilot.press("escape", "l")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        home = app.screen
+        await until(pilot, lambda: home.top.word == "1 of 3 lessons done, 2 known")
+        assert setting.progress.passed() == {"autograd/hooks"}
+        await pilot.press("end")
+        while not isinstance(home.courses.row, LessonRow):
+            await pilot.press("up")
+        await pilot.press("up")
+        assert home.courses.row.lesson.id == "autograd/accumulation"
+        assert home.courses.row.state == "known"
+        assert "◐ known: you passed 2.2 Hooks" in about(home)
+        drawn = "\n".join(home.courses.render_line(y).text for y in range(home.courses.size.height))
+        assert "◐" in drawn
+        # It opens like any other.
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
+
+
+async def test_a_chapter_counts_what_is_known_apart(setting):
+    setting.progress.mark_passed("autograd/hooks")
+    app = setting.app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        chapters = [row for row in app.screen.courses.rows if isinstance(row, ChapterRow)]
+        assert [(row.done, row.known) for row in chapters] == [(0, 1), (1, 1)]
+        await pilot.press("end")
+        while not isinstance(app.screen.courses.row, ChapterRow):
+            await pilot.press("up")
+        assert "1 of 2 lessons done, 1 known by later ones" in about(app.screen)
+        assert "to go" not in about(app.screen)
+
+
+async def test_a_device_that_not_every_machine_has_stands_beside_the_lesson(setting):
+    shapes, *rest = setting.course.chapters
+    lessons = (replace(shapes.lessons[0], device="cuda"),)
+    setting.course = replace(setting.course, chapters=(replace(shapes, lessons=lessons), *rest))
+    app = setting.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        drawn = [app.screen.courses.render_line(y).text for y in range(6)]
+        assert any("Shapes" in line and "GPU" in line and "10 min" in line for line in drawn)
+
+
+async def test_the_review_has_a_row_that_a_click_opens(setting, until):
+    app = setting.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.screen.courses.rows[1] == ReviewRow(0, 0))
+        assert "nothing is due" in app.screen.courses.render_line(1).text
+        # The blank line below is no row.
+        await pilot.click(app.screen.courses, offset=(5, 2))
+        assert isinstance(app.screen.courses.row, ContinueRow)
+        await pilot.click(app.screen.courses, offset=(5, 1))
+        assert "at growing intervals" in about(app.screen)
+        await pilot.click(app.screen.courses, offset=(5, 1))
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen))

@@ -5,7 +5,7 @@ from tensortutor.ui.screens.dialogs import Confirm, Page
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.widgets.checks import ChecksPane
-from tests.ui.courses import CHECKS, PREDICT, STARTER, WALK
+from tests.ui.courses import CHECKS, STARTER, WALK
 from tests.ui.fakes import DONE, judges, plays, says, waits
 
 SIZES = [(80, 24), (160, 50)]
@@ -201,54 +201,6 @@ async def test_checks_belong_to_the_judged_step(setting, until):
         await pilot.press("c")
         assert any("judge step 4, Practice" in text for text in told(app))
         assert setting.runner.jobs == []
-
-
-async def test_a_prediction_comes_before_the_run(setting, until):
-    setting.runner.script = says("7.0\n")
-    app = setting.app(setting.accumulation, PREDICTION)
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await arrive(pilot, until)
-        first, second = screen.reader.questions
-        await pilot.press("r")
-        await pilot.pause()
-        assert setting.runner.jobs == []
-        assert any("Answer first" in text for text in told(app))
-        assert app.focused is first.field
-        await pilot.press("4", "enter")
-        await until(pilot, lambda: first.verdict == "✗ Wrong. The answer is 7")
-        texts = " ".join(part.source for part in first.query(".explain"))
-        assert "the share of `x * x` alone" in texts
-        assert "uses x twice" in texts
-        await pilot.press("f5")
-        await pilot.pause()
-        assert setting.runner.jobs == []
-        assert app.focused is second.field
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: second.verdict == "✓ Right.")
-        await pilot.press("f5")
-        await until(pilot, lambda: output(screen) == ["7.0"])
-        assert setting.runner.jobs[0].source == PREDICT
-        assert setting.progress.answers("autograd/accumulation") == {
-            (PREDICTION, 0): ("4", False),
-            (PREDICTION, 1): ("False", True),
-        }
-
-
-async def test_an_answer_can_be_given_again_and_is_there_on_return(setting, until):
-    app = setting.app(setting.accumulation, PREDICTION)
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await arrive(pilot, until)
-        question = screen.reader.questions[0]
-        await pilot.press("tab", "4", "enter")
-        await until(pilot, lambda: question.verdict.startswith("✗"))
-        await pilot.press("backspace", "7", "enter")
-        await until(pilot, lambda: question.verdict == "✓ Right.")
-        await pilot.press("escape", "p")
-        await until(pilot, lambda: screen.reader.border_title == "See it run")
-        await pilot.press("n")
-        await until(pilot, lambda: screen.reader.border_title == "Predict")
-        await until(pilot, lambda: screen.reader.questions[0].verdict == "✓ Right.")
-        assert screen.reader.questions[0].field.value == "7"
 
 
 async def test_what_is_no_answer_gets_a_sentence_and_is_not_kept(setting, until):

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 
+from tensortutor.ui.outline import ReviewRow
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.review import ReviewScreen
@@ -32,7 +33,8 @@ async def test_home_says_what_is_due_and_the_review_asks_it(setting, until):
     app = setting.app()
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        await until(pilot, lambda: "1 due for review" in app.screen.top.word)
+        await until(pilot, lambda: app.screen.courses.rows[1] == ReviewRow(1, 0))
+        assert "Review    1 question is due" in app.screen.courses.render_line(1).text
         await pilot.press("v")
         await until(pilot, lambda: app.screen.query(".verdict"))
         question = app.screen.query_one(Question)
@@ -55,7 +57,7 @@ async def test_an_exercise_begins_anew_and_the_solution_is_kept(setting, until):
     long_ago(setting, "attempt", lesson=lesson.id, passed=1, checks_passed=1, checks_total=1)
     app = setting.app()
     async with app.run_test(size=(160, 50)) as pilot:
-        await until(pilot, lambda: "due for review" in app.screen.top.word)
+        await until(pilot, lambda: app.screen.courses.rows[1] == ReviewRow(0, 1))
         await pilot.press("v")
         await until(pilot, lambda: isinstance(app.screen, ReviewScreen) and app.screen.card)
         await until(pilot, lambda: app.focused is not None)

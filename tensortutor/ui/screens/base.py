@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from textual.events import Key
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -33,6 +34,8 @@ class TutorScreen(Screen[None]):
     AUTO_FOCUS = ""
     ABOUT = ""
     """What the screen is for, in the words of its help page."""
+    is_passing = False
+    """Whether the screen goes away when a lesson opens from it."""
 
     def __init__(self) -> None:
         # Textual looks at the size after the first paint only, and would paint twice.
@@ -61,6 +64,11 @@ class TutorScreen(Screen[None]):
     def keys(self) -> KeyBar:
         """The line at the bottom."""
         return self.query_one(KeyBar)
+
+    def take_stray(self, key: Key) -> bool:
+        """A key that no widget has taken, or another screen's. Returns whether it is taken."""
+        del key
+        return False
 
     def leave(self) -> bool:
         """Keep what the learner did here. Returns whether that worked."""

@@ -9,14 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from tensortutor.course.model import Lesson
 from tensortutor.course.problems import CourseError
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.unlock import state
+from tensortutor.learner.unlock import Credit, credit, state
 from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, Row, rows
+from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row, rows
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.widgets.courselist import CourseList
 from tensortutor.ui.widgets.header import TopLine
@@ -25,7 +25,10 @@ from tensortutor.ui.widgets.keybar import KeyBar
 if TYPE_CHECKING:
     from tensortutor.learner.review import Card
 
-DUE = "   "
+REVIEW = (
+    "Questions come back at growing intervals once you have answered them, exercises once you have "
+    "passed them."
+)
 
 
 class HomeScreen(TutorScreen):
@@ -39,17 +42,17 @@ class HomeScreen(TutorScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._passed: frozenset[str] = frozenset()
+        self._earned = Credit(frozenset(), {})
         self._place: tuple[str, int] | None = None
         self._unfolded: set[str] = set()
         self._due: list[Card] = []
+        self._review = ReviewRow(None, 0)
 
     def compose(self) -> ComposeResult:
         """The list, and beside it what the row under the cursor is about."""
         yield TopLine()
         with Horizontal(id="home"):
             with Vertical(id="course"):
-                yield Input(placeholder="a word of a title, a goal or an id", compact=True)
                 yield CourseList()
             with VerticalScroll(id="detail", can_focus=False):
                 yield Static(id="about")
@@ -61,15 +64,8 @@ class HomeScreen(TutorScreen):
         """The list."""
         return self.query_one(CourseList)
 
-    @property
-    def filter(self) -> Input:
-        """The field to filter with."""
-        return self.query_one(Input)
-
     def on_mount(self) -> None:
         """Start on the row that goes on."""
-        self.filter.cursor_blink = False
-        self.filter.display = False
         self.query_one("#course").border_title = self.tutor.course.title
         self.top.place = ("tensortutor",)
         self.watch(self.app, "device_word", self._show_device)
@@ -82,20 +78,22 @@ class HomeScreen(TutorScreen):
     def renew(self) -> None:
         """Read what was passed, here or in another session; if that is news, to the first row."""
         tutor = self.tutor
-        before = (self._passed, self._place)
+        before = (self._earned.passed, self._place)
         try:
-            self._passed = tutor.progress.passed()
+            self._earned = credit(tutor.course, tutor.progress.passed())
             self._place = tutor.progress.place()
         except StorageError as error:
             tutor.tell(str(error))
         lessons = tutor.course.lessons
-        done = sum(lesson.id in self._passed for lesson in lessons)
+        done = sum(lesson.id in self._earned.passed for lesson in lessons)
         self.top.word = f"{done} of {len(lessons)} lessons done"
+        if self._earned.known:
+            self.top.word += f", {len(self._earned.known)} known"
         self.call_after_refresh(self._count_due)
         first = self._rows()[:1]
         if first and isinstance(first[0], ContinueRow):
             self._unfolded.add(first[0].lesson.chapter)
-        self.courses.show(self._rows(), None if before == (self._passed, self._place) else 0)
+        self.courses.show(self._rows(), None if before == (self._earned.passed, self._place) else 0)
 
     @work(thread=True, exclusive=True, exit_on_error=False)
     def _count_due(self) -> None:
@@ -109,10 +107,10 @@ class HomeScreen(TutorScreen):
         self.app.call_from_thread(self._show_due)
 
     def _show_due(self) -> None:
-        count = len(self._due)
-        if count and self.is_mounted:
-            base = self.top.word.partition(DUE)[0]
-            self.top.word = f"{base}{DUE}{count} due for review: {self.key_for('home.review')}"
+        if self.is_mounted:
+            exercises = sum(card.is_exercise for card in self._due)
+            self._review = ReviewRow(len(self._due) - exercises, exercises)
+            self.courses.show(self._rows())
 
     def action_review(self) -> None:
         """Ask what is due."""
@@ -120,9 +118,13 @@ class HomeScreen(TutorScreen):
 
         self.app.push_screen(ReviewScreen(self._due))
 
+    def action_search(self) -> None:
+        """Search the course."""
+        self.tutor.action_search()
+
     def _rows(self) -> list[Row]:
-        wanted = self.filter.value if self.filter.display else ""
-        return rows(self.tutor.course, self._passed, self._place, self._unfolded, wanted)
+        course = self.tutor.course
+        return rows(course, self._earned, self._place, self._unfolded, self._review)
 
     # Keys
 
@@ -139,33 +141,8 @@ class HomeScreen(TutorScreen):
 
     def action_continue(self) -> None:
         """Go on where the learner was."""
-        self.action_clear()
         self.courses.action_edge(-1)
         self.action_open()
-
-    def action_filter(self) -> None:
-        """Show the field that filters."""
-        self.filter.display = True
-        self.filter.focus()
-
-    def action_clear(self) -> None:
-        """Show everything again."""
-        if self.filter.display:
-            self.filter.value = ""
-            self.filter.display = False
-            self.courses.show(self._rows())
-        self.courses.focus()
-
-    @on(Input.Changed)
-    def _filter(self) -> None:
-        found = self._rows()
-        first = next((i for i, row in enumerate(found) if isinstance(row, LessonRow)), 0)
-        self.courses.show(found, first if self.filter.value else 0)
-        self.query_one("#course").border_subtitle = "" if found else "no lesson has these words"
-
-    @on(Input.Submitted)
-    def _filtered(self) -> None:
-        self.courses.focus()
 
     # The list
 
@@ -176,6 +153,8 @@ class HomeScreen(TutorScreen):
     def _choose(self, row: Row) -> None:
         if isinstance(row, ChapterRow):
             self._fold(row.chapter.id, row.chapter.id not in self._unfolded)
+        elif isinstance(row, ReviewRow):
+            self.action_review()
         else:
             self.tutor.open_lesson(row.lesson)
 
@@ -184,8 +163,6 @@ class HomeScreen(TutorScreen):
         self._fold(event.chapter, event.show)
 
     def _fold(self, chapter: str, show: bool) -> None:
-        if self.filter.display and self.filter.value:
-            return
         (self._unfolded.add if show else self._unfolded.discard)(chapter)
         row = self.courses.row
         cursor = None
@@ -202,14 +179,19 @@ class HomeScreen(TutorScreen):
         if isinstance(row, ChapterRow):
             detail.border_title = f"Chapter {row.chapter.number}"
             self.query_one("#about", Static).update(self._about_chapter(row))
+        elif isinstance(row, ReviewRow):
+            detail.border_title = "Review"
+            self.query_one("#about", Static).update(self._about_review(row))
         else:
             detail.border_title = describe.short_name(self.tutor.course, row.lesson)
             self.query_one("#about", Static).update(self._about_lesson(row.lesson))
 
     def _about_chapter(self, row: ChapterRow) -> Content:
         lessons = row.chapter.lessons
-        left = sum(lesson.minutes for lesson in lessons if lesson.id not in self._passed)
+        left = sum(lesson.minutes for lesson in lessons if lesson.id not in self._earned)
         count = f"{row.done} of {len(lessons)} lessons done"
+        if row.known:
+            count += f", {row.known} known by later ones"
         if left:
             count += f" {glyphs.current().dot} {describe.minutes(left)} to go"
         parts = [
@@ -218,6 +200,14 @@ class HomeScreen(TutorScreen):
             Content.styled(count, "$foreground 60%"),
         ]
         return Content("\n\n").join(parts)
+
+    def _about_review(self, row: ReviewRow) -> Content:
+        return Content("\n\n").join(
+            [
+                Content(REVIEW),
+                Content.styled(describe.due(*row).capitalize(), "$foreground 60%"),
+            ]
+        )
 
     def _about_lesson(self, lesson: Lesson) -> Content:
         signs = glyphs.current()
@@ -233,9 +223,12 @@ class HomeScreen(TutorScreen):
 
     def _state(self, lesson: Lesson) -> Content:
         signs = glyphs.current()
-        now = state(lesson, self._passed)
+        now = state(lesson, self._earned)
         if now == "done":
             return Content.styled(f"{signs.passed} done", "$text-success")
+        if now == "known":
+            by = describe.names(self.tutor.course, [self._earned.known[lesson.id]])
+            return Content.styled(f"{signs.known} known: you passed {by}", "$text-success")
         if now == "open":
             return Content.styled(f"{signs.ahead} open", "$accent")
         return Content.styled(f"{signs.locked} locked: {self.tutor.opens(lesson)}", "$text-warning")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -15,7 +15,7 @@ from tensortutor.protocol.events import Event, Explained, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
 from tensortutor.ui.explained import ExplainedRuns
-from tensortutor.ui.screens.looking import LookingScreen
+from tensortutor.ui.screens.guessing import GuessingScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
@@ -23,12 +23,11 @@ from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.panes import Occasion
-from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 
 
-class LessonScreen(LookingScreen):
+class LessonScreen(GuessingScreen):
     """Shows a lesson step by step, runs its code and puts the checks to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
@@ -40,9 +39,10 @@ class LessonScreen(LookingScreen):
     READER: ClassVar[type[Reader]] = Reader
     SESSION: ClassVar[type[LessonSession]] = LessonSession
 
-    def __init__(self, lesson: Lesson) -> None:
+    def __init__(self, lesson: Lesson, step: int | None = None) -> None:
         super().__init__()
         self.lesson = lesson
+        self._first = step
         self._session: LessonSession | None = None
         self._about_error = ""
 
@@ -52,8 +52,9 @@ class LessonScreen(LookingScreen):
         if self._session is None:
             tutor = self.tutor
             self._session = self.SESSION(
-                tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell
-            )
+                tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell,
+                at=self._first,
+            )  # fmt: skip
         return self._session
 
     def compose(self) -> ComposeResult:
@@ -104,7 +105,7 @@ class LessonScreen(LookingScreen):
     def _how_to_run(self) -> str:
         run, check = self.key_for("lesson.run"), self.key_for("lesson.check")
         if self.session.must_answer_first:
-            return f"Answer first, then {run} runs the code."
+            return f"Guess first, then {run} runs the code."
         return (
             f"{run} runs the code, {check} checks it."
             if self.session.judged
@@ -131,9 +132,18 @@ class LessonScreen(LookingScreen):
             "lesson.next": "Next" if session.index + 1 < len(self.lesson.steps) else "Go on",
         }
 
+    @work
+    async def go(self, index: int | None) -> None:
+        """Turn to a step, from anywhere in the app."""
+        if index is not None and index != self.session.index:
+            self.session.go(index)
+            await self._show_step()
+
     async def action_next(self) -> None:
         """The next step; after the last one the next lesson."""
         session = self.session
+        if self.held_back():
+            return
         if session.index + 1 < len(self.lesson.steps):
             session.go(session.index + 1)
             await self._show_step()
@@ -141,7 +151,7 @@ class LessonScreen(LookingScreen):
         session.finish()
         self._describe()
         following = session.following
-        if not session.is_passed:
+        if not session.counts:
             self.tutor.tell(
                 f"One thing is open: the checks of step {session.task_number}, "
                 f"{self.lesson.task.title}. {self.key_for('lesson.previous')} goes back."
@@ -168,8 +178,12 @@ class LessonScreen(LookingScreen):
     # Running
 
     def action_run(self) -> None:
-        """Run the code; a prediction comes first."""
+        """Run the code; a guess comes first."""
         self._run(profile=False)
+
+    def run_now(self) -> None:
+        """Run the code."""
+        self.action_run()
 
     def action_profile(self) -> None:
         """Run the code under the profiler."""
@@ -178,11 +192,7 @@ class LessonScreen(LookingScreen):
     def _run(self, profile: bool) -> None:
         if self.session.step.pane is None:
             self.tutor.tell("This step has no code to run.")
-        elif self.session.must_answer_first:
-            self.tutor.tell("Answer first, then run: the output shows whether you were right.")
-            self.turn_to("reader")
-            self._ask(self.session.next_question() or 0)
-        else:
+        elif not self.ask_first():
             name = self.editor.file_name
             job = program_job(self.lesson, self.editor.text, name, self.tutor.limits)
             self._start(self.looked_into(job, profile=profile), checking=False)
@@ -199,11 +209,6 @@ class LessonScreen(LookingScreen):
             return
         name, limits = self.editor.file_name, self.tutor.limits
         self._start(check_job(self.lesson, self.editor.text, name, seed, limits), checking=True)
-
-    def _ask(self, question: int) -> None:
-        field = self.reader.questions[question].field
-        field.focus(scroll_visible=False)
-        self.reader.scroll_to_widget(self.reader.questions[question], animate=False)
 
     def _start(self, job: Job, checking: bool) -> None:
         if self.results.is_running:
@@ -264,19 +269,17 @@ class LessonScreen(LookingScreen):
             if event.ok:
                 names = [describe.short_name(self.session.course, lesson) for lesson in opened]
                 go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
+                shown = [
+                    describe.short_name(self.session.course, one) for one in self.session.shown
+                ]
                 self._checks().celebrate(
                     names,
+                    shown,
                     f"{go_on} goes on; outside the editor, {solution} shows a solution beside your "
                     "code, and what others get wrong.",
                 )
 
-    # Questions, hints, the solution
-
-    @on(Question.Answered)
-    async def _answered(self, event: Question.Answered) -> None:
-        self.session.answer(event.question.index, event.value)
-        await event.question.judge(event.value)
-        self.reader.scroll_to_widget(event.question, animate=False)
+    # Hints, the solution
 
     async def action_hint(self) -> None:
         """Show the next hint."""

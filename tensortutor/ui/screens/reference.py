@@ -32,7 +32,7 @@ HOW = "Type a name, as view or Tensor.view, or words. Enter goes to the lesson."
 class ReferenceScreen(TutorScreen):
     """A field to search in, what fits, and the page of what is chosen.
 
-    names: what to open at, the first that is known; () for everything.
+    names: what to open at, the first that is known; () for everything. place: the entry to open.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.REFERENCE]
@@ -42,9 +42,12 @@ class ReferenceScreen(TutorScreen):
     )
     CSS_PATH = "../styles/reference.tcss"
 
-    def __init__(self, names: Sequence[str] = ()) -> None:
+    is_passing = True
+
+    def __init__(self, names: Sequence[str] = (), place: Place | None = None) -> None:
         super().__init__()
         self._names = tuple(names)
+        self._place = place
         self._shown: list[Place | None] = []
         self._lessons: tuple[str, ...] = ()
         self._pages: dict[str, str] = {}
@@ -107,6 +110,9 @@ class ReferenceScreen(TutorScreen):
             self.field.value = term
         else:
             self._list("")
+        if self._place is not None and self._place in self._shown:
+            self.hits.highlighted = self._shown.index(self._place)
+            self.hits.focus()
         if not len(index.index):
             self.query_one("#entry-title", Static).update(NONE)
 

@@ -20,6 +20,11 @@ class TeachSession(LessonSession):
         return False
 
     @property
+    def is_held(self) -> bool:
+        """Answers stand at once."""
+        return False
+
+    @property
     def is_passed(self) -> bool:
         """Who teaches has passed."""
         return True

@@ -95,9 +95,11 @@ class ChecksPane(ResultPane):
         failed = [line for line in lines if line.state == "failed"]
         (*failed, *lines, self)[0].focus(scroll_visible=False)
 
-    def celebrate(self, opened: Sequence[str], keys: str) -> None:
-        """All checks passed: the lessons that this opens, and the keys to go on with."""
+    def celebrate(self, opened: Sequence[str], shown: Sequence[str], keys: str) -> None:
+        """All checks passed: what this opens, what it shows to be known, and the keys to go on."""
         lines = [Content("All checks pass: this lesson is done.")]
+        if shown:
+            lines += [Content("It also counts for:"), *(Content(f"  {name}") for name in shown)]
         if opened:
             lines += [Content("It opens:"), *(Content(f"  {name}") for name in opened)]
         lines.append(Content.styled(keys, "$foreground 60%"))

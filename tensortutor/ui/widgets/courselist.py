@@ -15,9 +15,10 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, Row
+from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row
 
 BAR = 12
+HEAD = 10
 STATE = 7
 TIME = 8
 LOOKS = ("accent", "dim", "strong", "done", "locked", "cursor", "idle")
@@ -76,13 +77,22 @@ class CourseList(ScrollView, can_focus=True):
         if cursor is None:
             same = (i for i, row in enumerate(self._rows) if _identity(row) == before)
             cursor = next(same, 0)
-        self.virtual_size = Size(self.size.width, len(self._rows) + self._gap)
+        self.virtual_size = Size(self.size.width, self._line_of(len(self._rows)))
         self._go(cursor)
 
     @property
-    def _gap(self) -> int:
-        """Blank lines between the row that continues and the course below it."""
-        return int(bool(self._rows) and isinstance(self._rows[0], ContinueRow))
+    def _heads(self) -> int:
+        """How many rows stand above the course, with a blank line below them."""
+        return sum(isinstance(row, (ContinueRow, ReviewRow)) for row in self._rows[:2])
+
+    def _line_of(self, index: int) -> int:
+        return index + (0 < self._heads <= index)
+
+    def _index_at(self, line: int) -> int | None:
+        """The row on a line, None for the blank one and below the last."""
+        heads = self._heads
+        index = line - (0 < heads < line)
+        return None if line == heads > 0 or index >= len(self._rows) else index
 
     # Moving
 
@@ -107,21 +117,21 @@ class CourseList(ScrollView, can_focus=True):
     def _go(self, cursor: int) -> None:
         self._cursor = max(0, min(cursor, len(self._rows) - 1))
         self.refresh()
-        line = self._cursor + (self._gap if self._cursor else 0)
-        self.scroll_to_region(Region(0, line, 1, 1), animate=False, immediate=True)
+        self.scroll_to_region(
+            Region(0, self._line_of(self._cursor), 1, 1), animate=False, immediate=True
+        )
         if self.row is not None:
             self.post_message(self.Highlighted(self.row))
 
     def on_resize(self) -> None:
         """Columns follow the width."""
-        self.virtual_size = Size(self.size.width, len(self._rows) + self._gap)
+        self.virtual_size = Size(self.size.width, self._line_of(len(self._rows)))
         self._go(self._cursor)
 
     def on_click(self, event: events.Click) -> None:
         """One click moves the cursor, a second one opens."""
-        y = int(event.y) + self.scroll_offset.y
-        index = y - self._gap if y else 0
-        if not 0 <= index < len(self._rows):
+        index = self._index_at(int(event.y) + self.scroll_offset.y)
+        if index is None:
             return
         again = index == self._cursor
         self._go(index)
@@ -132,10 +142,9 @@ class CourseList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One row."""
-        y += self.scroll_offset.y
-        index = y - self._gap if y else 0
+        index = self._index_at(y + self.scroll_offset.y)
         width = self.size.width
-        if (y and index == 0 and self._gap) or index >= len(self._rows):
+        if index is None:
             return Strip.blank(width, self.rich_style)
         left, right = self._pieces(self._rows[index])
         here = index == self._cursor
@@ -167,9 +176,15 @@ class CourseList(ScrollView, can_focus=True):
 
     @_pieces.register
     def _(self, row: ContinueRow) -> tuple[list[Piece], list[Piece]]:
-        word = "Continue  " if row.begun else "Begin  "
+        word = "Continue" if row.begun else "Begin"
         step = f"  step {row.step + 1} of {len(row.lesson.steps)}" if row.begun else ""
-        return [(word, "accent"), (row.lesson.title, "strong"), (step, "dim")], []
+        return [(f"{word:<{HEAD}}", "accent"), (row.lesson.title, "strong"), (step, "dim")], []
+
+    @_pieces.register
+    def _(self, row: ReviewRow) -> tuple[list[Piece], list[Piece]]:
+        due = describe.due(row.questions, row.exercises)
+        look = "strong" if row.questions or row.exercises else "dim"
+        return [(f"{'Review':<{HEAD}}", "accent"), (due, look)], []
 
     @_pieces.register
     def _(self, row: ChapterRow) -> tuple[list[Piece], list[Piece]]:
@@ -184,15 +199,24 @@ class CourseList(ScrollView, can_focus=True):
     @_pieces.register
     def _(self, row: LessonRow) -> tuple[list[Piece], list[Piece]]:
         signs = glyphs.current()
-        sign = {"done": signs.passed, "open": signs.ahead, "locked": signs.locked}[row.state]
-        look = {"done": "done", "open": "", "locked": "locked"}[row.state]
+        sign, look = {
+            "done": (signs.passed, "done"),
+            "known": (signs.known, "done"),
+            "open": (signs.ahead, ""),
+            "locked": (signs.locked, "locked"),
+        }[row.state]
         left = [
             (f"      {sign} ", look),
             (f"{row.number:>2}  ", "dim"),
             (row.lesson.title, "locked" if row.state == "locked" else ""),
         ]
         time = f"{row.lesson.minutes} min"
-        return left, [(f"{row.state:<{STATE}}", look or "dim"), (f"{time:>{TIME}} ", "dim")]
+        device = describe.special(row.lesson)
+        return left, [
+            (f"{device}  " if device else "", "dim"),
+            (f"{row.state:<{STATE}}", look or "dim"),
+            (f"{time:>{TIME}} ", "dim"),
+        ]
 
 
 def _fitted(left: list[Piece], right: list[Piece], width: int) -> list[Piece]:
@@ -219,4 +243,6 @@ def _fitted(left: list[Piece], right: list[Piece], width: int) -> list[Piece]:
 def _identity(row: Row | None) -> str:
     if isinstance(row, ChapterRow):
         return row.chapter.id
+    if isinstance(row, ReviewRow):
+        return "review"
     return f"{type(row).__name__} {row.lesson.id}" if row else ""

@@ -60,6 +60,10 @@ class OutputPane(ResultPane):
         ]
         self.transcript.add(self._new, unfinished, skipped=self._skipped)
 
+    def remark(self, lines: list[Line]) -> None:
+        """Add lines of our own below what the program wrote."""
+        self.transcript.add(lines, [])
+
     def concerns(self, event: Event) -> bool:
         """Text is shown here."""
         return isinstance(event, (Output, Notice, Raised))

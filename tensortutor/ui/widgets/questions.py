@@ -1,6 +1,6 @@
 """Questions: a field to answer in, and what is said about the answer."""
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,6 +16,9 @@ from tensortutor.course.material import Quiz
 from tensortutor.learner import answers
 from tensortutor.ui import glyphs, keys
 from tensortutor.ui.widgets.markdown import Text
+
+if TYPE_CHECKING:
+    from tensortutor.ui.screens.base import TutorScreen
 
 PROMPTS = {
     "number": "a number",
@@ -177,7 +180,11 @@ HOW = {
 
 
 class Question(Vertical):
-    """One question of a step."""
+    """One question of a step.
+
+    given: the answer of an earlier visit. gate: it comes before the run. held: the run has yet to
+    reveal whether the answer is right.
+    """
 
     class Answered(Message):
         """The learner gave an answer."""
@@ -187,12 +194,15 @@ class Question(Vertical):
             self.question = question
             self.value = value
 
-    def __init__(self, quiz: Quiz, index: int, given: str | None, gate: bool) -> None:
+    def __init__(
+        self, quiz: Quiz, index: int, given: str | None, gate: bool, held: bool = False
+    ) -> None:
         super().__init__(classes="question")
         self.quiz = quiz
         self.index = index
         self._given = given
         self._gate = gate
+        self._held = held
         self.field: Field = FIELDS[quiz.kind](quiz)
         self.border_title = "Predict, then run" if gate else "Question"
 
@@ -200,7 +210,14 @@ class Question(Vertical):
         """The question, the field, and room for what is said about the answer."""
         yield Text(self.quiz.ask, classes="ask")
         yield self.field
-        yield Static(HOW[self.quiz.kind], classes="verdict", markup=False)
+        yield Static(self._how(), classes="verdict", markup=False)
+
+    def _how(self) -> str:
+        how = HOW[self.quiz.kind]
+        if not self._held or self.index:
+            return how
+        skip = cast("TutorScreen", self.screen).key_for("lesson.skip")
+        return f"{how} Outside the field, {skip} runs the code without a guess."
 
     async def on_mount(self) -> None:
         """Show the answer of an earlier visit."""
@@ -211,7 +228,17 @@ class Question(Vertical):
         except answers.NotAnAnswer:
             return  # the question has changed since it was answered
         self.field.show(value)
-        await self.judge(value)
+        if self._held:
+            await self.hold(value)
+        else:
+            await self.judge(value)
+
+    async def hold(self, value: Any, then: str = "") -> None:
+        """Keep an answer as a guess. then: what happens next."""
+        said = answers.shown(self.quiz, value)
+        guess = f"Your guess: {said}." if "\n" not in said else "Your guess is kept."
+        self._say(f"{guess} {then}".rstrip(), "")
+        await self.query(".explain").remove()
 
     async def judge(self, value: Any) -> None:
         """Say whether an answer is right, and why."""

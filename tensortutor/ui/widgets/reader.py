@@ -35,8 +35,13 @@ class Reader(VerticalScroll, can_focus=True):
             parts += passage(prose)
             prose = []
             given = session.given(questions)
-            parts.append(Question(block, questions, given[0] if given else None, gate))
+            answer = given[0] if given else None
+            question = Question(block, questions, answer, gate, held=session.is_held)
             questions += 1
+            if len(step.quizzes) > 1:
+                count = f"{questions} of {len(step.quizzes)}"
+                question.border_title = f"{question.border_title}: {count}"
+            parts.append(question)
         parts += passage(prose)
         hints = step.hints[: session.hints_shown]
         return parts + [Hint(n, len(step.hints), hint) for n, hint in enumerate(hints, 1)]

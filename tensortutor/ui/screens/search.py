@@ -1,0 +1,245 @@
+"""Search of the whole course: titles, text, reference and errors, as one types."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.events import Key
+from textual.timer import Timer
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tensortutor.course.model import Lesson
+from tensortutor.course.search import LESSON, STEP, CourseIndex, Found, Place
+from tensortutor.ui import describe, finding, glyphs, keys
+from tensortutor.ui.finding import HeadRow, MoreRow, Row
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.widgets.header import TopLine
+from tensortutor.ui.widgets.keybar import KeyBar
+from tensortutor.ui.widgets.pointed import PointedList
+
+READING_S = 0.1
+"""How often to look whether more of the course has been read."""
+DIM = "$foreground 60%"
+
+
+class SearchScreen(TutorScreen):
+    """A field, what is found in groups, and the words around what was sought.
+
+    query: what to begin with, selected, so that typing replaces it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keys.SEARCH]
+    CSS_PATH = "../styles/reference.tcss"
+    is_passing = True
+
+    def __init__(self, query: str = "") -> None:
+        super().__init__()
+        self._query = query
+        self._early = ""
+        self._groups: list[finding.Group] = []
+        self._unfolded: set[str] = set()
+        self._rows: list[Row] = []
+        self._reading: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """The list on the left, or above on a narrow terminal; what is found beside it."""
+        yield TopLine()
+        with Horizontal(id="search"):
+            with Vertical(id="found"):
+                yield Input(self._query, placeholder="words, a name, an error", compact=True)
+                yield PointedList(id="places", markup=False)
+            with VerticalScroll(id="place", can_focus=False):
+                yield Static(id="place-text")
+        yield KeyBar()
+        yield self.too_small()
+
+    @property
+    def field(self) -> Input:
+        """Where one types."""
+        return self.query_one(Input)
+
+    @property
+    def places(self) -> OptionList:
+        """What is found."""
+        return self.query_one("#places", OptionList)
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, top to bottom."""
+        return self._rows
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row under the cursor."""
+        at = self.places.highlighted
+        return self._rows[at] if at is not None and at < len(self._rows) else None
+
+    @property
+    def text(self) -> str:
+        """What is said of the row under the cursor, or instead of rows."""
+        return str(self.query_one("#place-text", Static).content)
+
+    @property
+    def _index(self) -> CourseIndex:
+        return self.tutor.course_index
+
+    def take_stray(self, key: Key) -> bool:
+        """Whatever is typed here is sought, even right after the key that leads here."""
+        if not key.is_printable or key.character in (None, "/"):
+            return False
+        if not self.query(Input):
+            self._early += key.character or ""
+            return True
+        self.field.focus()
+        self.field.replace(key.character or "", *self.field.selection)
+        return True
+
+    def on_mount(self) -> None:
+        """Begin to read the course, if that has not begun."""
+        self.top.place = ("Search",)
+        self.field.cursor_blink = False
+        self.query_one("#found").border_title = "Search the course"
+        self.set_focus(self.field)
+        self.field.select_all()
+        if self._early:
+            self.field.value = self._early
+            self.field.action_end()
+        self._index.begin()
+        if not self._index.is_complete:
+            self._reading = self.set_interval(READING_S, self._more_is_read)
+        self._search()
+
+    def _more_is_read(self) -> None:
+        """Look again, in what has been read by now."""
+        if self._index.is_complete and self._reading is not None:
+            self._reading.stop()
+        self._search()
+
+    # The list
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        if event.value != self._query:
+            self._unfolded.clear()
+            self._query = self.tutor.sought = event.value
+            self._search()
+
+    def _search(self) -> None:
+        """Show what fits; the cursor stays on its place if that is still there."""
+        before = self.chosen
+        self._groups = finding.groups(self._index.search(self._query, finding.EVERYTHING))
+        self._show(before if self._unfolded or not self._index.is_complete else None)
+
+    def _show(self, cursor: Row | None = None) -> None:
+        self._rows = finding.rows(self._groups, self._unfolded)
+        self.places.clear_options()
+        self.places.add_options(
+            Option(self._drawn(row), disabled=isinstance(row, HeadRow)) for row in self._rows
+        )
+        place = cursor.place if isinstance(cursor, Found) else None
+        same = (
+            n for n, row in enumerate(self._rows) if isinstance(row, Found) and row.place == place
+        )
+        self.places.highlighted = next(same, 1 if self._rows else None)
+        count = sum(len(group.found) for group in self._groups)
+        words = [
+            f"{count} found" if self._query.strip() else "",
+            finding.still_reading(self._index),
+        ]
+        dot = f" {glyphs.current().dot} "
+        self.query_one("#found").border_subtitle = dot.join(word for word in words if word)
+        if not self._rows:
+            self._say_none()
+
+    def _say_none(self) -> None:
+        """What is searched, and that there is nothing if something was sought."""
+        searched = finding.searched(self._index)
+        reading = finding.still_reading(self._index)
+        rest = "" if not reading else f" The rest of the course is being read ({reading})."
+        if self._query.strip():
+            near = self._index.index.nearest(self._query) if not reading else []
+            hint = f"\n\nNames like it: {', '.join(near)}." if near else ""
+            text = f'Nothing has "{self._query.strip()}". Searched: {searched}.{rest}{hint}'
+        else:
+            text = f"Searched as you type: {searched}.{rest}"
+        self.query_one("#place").border_title = "Nothing found" if self._query.strip() else "Search"
+        self.query_one("#place-text", Static).update(Content(text))
+
+    def _drawn(self, row: Row) -> Content:
+        if isinstance(row, HeadRow):
+            count = Content.styled(f"  {len(row.group.found)}", DIM)
+            return Content.styled(row.group.title, "bold $accent") + count
+        if isinstance(row, MoreRow):
+            rest = len(row.group.found) - finding.FEW
+            return Content.styled(f"  {glyphs.current().cut} {rest} more: Enter shows them", DIM)
+        title = Content(f"  {finding.title(self.tutor.course, row.place)}")
+        return title + Content.styled(f"  {finding.kind(row.place)}", DIM)
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self) -> None:
+        row = self.chosen
+        if isinstance(row, Found):
+            self.query_one("#place").border_title = finding.kind(row.place).capitalize()
+            self.query_one("#place-text", Static).update(self._about(row))
+
+    def _about(self, found: Found) -> Content:
+        """The words around what was sought, and where Enter leads."""
+        place = found.place
+        snippet = Content(found.snippet)
+        for start, end in found.marks:
+            snippet = snippet.stylize("bold underline", start, end)
+        lesson = describe.lesson_by_id(self.tutor.course, place.lesson)
+        parts = [
+            Content.styled(finding.title(self.tutor.course, place), "bold"),
+            snippet,
+            self._leads(place, lesson),
+        ]
+        return Content("\n\n" if self.is_wide else "\n").join(parts)
+
+    def _leads(self, place: Place, lesson: Lesson | None) -> Content:
+        if place.kind not in (LESSON, STEP):
+            return Content.styled("Enter opens it in the reference.", DIM)
+        where = f"step {place.step + 1}" if place.kind == STEP else "the lesson"
+        opens = self.tutor.opens(lesson) if lesson is not None else ""
+        lock = f" It is locked: {opens}." if opens else ""
+        return Content.styled(f"Enter opens {where}.{lock}", DIM)
+
+    # Keys
+
+    def action_move(self, steps: int) -> None:
+        """Another row, while one types."""
+        last = len(self._rows) - 1
+        at = max(0, min((self.places.highlighted or 0) + steps, last))
+        if at < last and isinstance(self._rows[at], HeadRow):
+            at = max(1, at + (1 if steps > 0 else -1))
+        self.places.highlighted = at if self._rows else None
+
+    def action_page(self, pages: int) -> None:
+        """Several rows on or back."""
+        self.action_move(pages * max(1, self.places.size.height - 1))
+
+    def action_search(self) -> None:
+        """To the field, with what is in it selected."""
+        self.field.focus()
+        self.field.select_all()
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def _enter(self) -> None:
+        """Go to the place under the cursor, or show the rest of its group."""
+        row = self.chosen
+        if isinstance(row, Found):
+            self.tutor.go(row.place)
+        elif isinstance(row, MoreRow):
+            self._unfolded.add(row.group.title)
+            self._show(row.group.found[finding.FEW])
+
+    def action_back(self) -> None:
+        """Back to where one was."""
+        self.app.pop_screen()
