@@ -7,6 +7,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from tensortutor.checking.describe import describe_call, describe_kind
+from tensortutor.checking.inputs import Given, noted
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 """What is wrapped. A module or another callable object keeps its attributes instead."""
@@ -30,6 +31,7 @@ class Answer:
         self.output = output
         self.calls: Counter[str] = Counter()
         self.last_call = ""
+        self.last_inputs: tuple[Given, ...] = ()
         self.last_result = ""
         self.guard: Callable[[], Callable[[], None]] = lambda: lambda: None
         self.witness: Callable[..., None] = lambda *_: None
@@ -52,6 +54,7 @@ class Answer:
         @functools.wraps(function, updated=())
         def call(*args: Any, **kwargs: Any) -> Any:
             self.last_call = describe_call(name, args, kwargs)
+            self.last_inputs = noted(function, args, kwargs)
             self.witness(name, function, args, kwargs)
             self.last_result = ""
             after = self.guard()

@@ -123,7 +123,8 @@ class Verdict:
     message: what is wrong, one sentence. called: the learner's call, with shapes, as
     `split_heads(f32[2, 3, 20], 4)`. got, expected, where, cause: the parts of a comparison that
     failed, empty when they do not apply. hint: the author's advice. seed replays the inputs.
-    scene: where the program's code raised, if it did.
+    scene: where the program's code raised, if it did. input: the values of the small tensors of
+    `called`, one on a line, as `keep = [True, False]`.
     """
 
     check: str
@@ -138,6 +139,7 @@ class Verdict:
     cause: str = ""
     hint: str = ""
     scene: Scene = UNKNOWN
+    input: str = ""
 
     @property
     def failure(self) -> tuple[str, ...]:

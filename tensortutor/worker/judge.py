@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 from tensortutor.checking.answer import Answer, MissingName
 from tensortutor.checking.declare import Check, Declarations, base_name, declared
 from tensortutor.checking.expect import Advised, Unmet
+from tensortutor.checking.inputs import told
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
 from tensortutor.protocol.setup import Foresee
@@ -92,6 +93,7 @@ class Judging:
         verdict = Verdict(check.name, True, 0, 0.0)
         for seed in self._judge.seeds:
             answer.last_call = answer.last_result = ""
+            answer.last_inputs = ()
             answer.calls = Counter()
             whose = Whose(path, self._judge.filename, self._variant)
             watch = Watch(check, answer, whose)
@@ -99,8 +101,8 @@ class Judging:
                 put_back = self._snapshot.mark(whole=True)
                 wrong = judge_once(check, answer, seed, self._device, path, self._judge.filename)
                 put_back()  # before the verdict: the text of an error is the program's as well
-            told = wrong or {"called": answer.last_call}
-            verdict = watch.overrule(Verdict(check.name, wrong is None, seed, 0.0, **told))
+            known = wrong or {"called": answer.last_call}
+            verdict = watch.overrule(Verdict(check.name, wrong is None, seed, 0.0, **known))
             if verdict.passed == self._judge.every:
                 break  # no other seed can change it
         milliseconds = (time.perf_counter() - begun) * 1000
@@ -163,18 +165,22 @@ def judge_once(
     try:
         check.run(answer, rng, device)
     except Unmet as unmet:
-        return {**vars(unmet), "hint": unmet.hint or check.hint, "called": answer.last_call}
+        return {**vars(unmet), "hint": unmet.hint or check.hint, **called(answer)}
     except MissingName as missing:
         return {"message": str(missing)}
     except Advised as advised:
         said = {**blame(advised.error, path, answer), "got": "", "cause": "", "hint": advised.hint}
-        return {**said, "called": answer.last_call}
+        return {**said, **called(answer)}
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
-        said = blame(error, path, answer, check_path, check.hint)
-        return {**said, "called": answer.last_call}
+        return {**blame(error, path, answer, check_path, check.hint), **called(answer)}
     return None
+
+
+def called(answer: Answer) -> dict[str, Any]:
+    """The call that has failed: how it reads, and the small ones of its tensors."""
+    return {"called": answer.last_call, "input": told(answer.last_inputs)}
 
 
 def seed_torch(seed: int, device: torch.device) -> None:
@@ -274,6 +280,7 @@ class Watch(TorchFunctionMode):
             verdict.seed,
             verdict.ms,
             called=verdict.called,
+            input=verdict.input,
             message=f"`{self._refused}` is called, and it is what you are to build here",
             where=verdict.where,
         )

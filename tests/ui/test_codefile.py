@@ -363,6 +363,20 @@ async def test_line_ends_of_another_system_stay_as_they_are(setting, until):
         assert not setting.paths.backups.exists()
 
 
+async def test_a_key_that_was_just_pressed_is_not_lost_to_a_save_elsewhere(setting, until):
+    path = setting.workspace.start(setting.accumulation, PRACTICE)
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        path.write_text("theirs\n")
+        screen.editor.insert("x", (0, 0))
+        screen.look_again()  # before the screen has been told of the key
+        assert screen.editor.text == "x" + STARTER
+        await until(pilot, lambda: any("by another program" in text for text in told(app)))
+        assert path.read_text() == "x" + STARTER
+        assert [one.read_text() for one in setting.paths.backups.rglob(path.name)] == ["theirs\n"]
+
+
 async def test_a_file_that_is_gone_is_said_to_be_gone(setting, until):
     setting.workspace.save(setting.accumulation, PRACTICE, "mine = 1\n")
     app = setting.app(setting.accumulation, PRACTICE)

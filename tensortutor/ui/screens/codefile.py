@@ -33,6 +33,7 @@ class CodeScreen(AskingScreen):
         self._save_by = 0.0
         self._is_watching = False
         self._once_more = False
+        self._as_read = ""
 
     @property
     def session(self) -> LessonSession:
@@ -59,6 +60,7 @@ class CodeScreen(AskingScreen):
         self.editor.mark({})
         self.forget_types()
         self.editor.show(self.session.index, code.text)
+        self._as_read = self.editor.text
 
     @on(TextArea.Changed)
     def _edited(self) -> None:
@@ -139,9 +141,12 @@ class CodeScreen(AskingScreen):
             return
         if self.editor.shown != self.session.index:
             return  # another step is coming, and its code is read then
+        if self.editor.text != self._as_read:
+            self._edited()  # the last key may not have been heard of yet
         code = self.session.changed_elsewhere()
         if code is not None:
             self.editor.renew(code.text)
+            self._as_read = self.editor.text
             self.editor.read_only = not code.editable
 
     def action_own_editor(self) -> None:

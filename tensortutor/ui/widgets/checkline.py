@@ -16,7 +16,7 @@ from tensortutor.protocol.events import Verdict
 from tensortutor.ui import describe, glyphs, keys
 from tensortutor.ui.plain import visible
 
-PARTS = ("called", "got", "expected", "where", "cause", "hint")
+PARTS = ("called", "input", "got", "expected", "where", "cause", "hint")
 AS_ABOVE = "As above."
 SIGNS: dict[str, Callable[[], str]] = {
     "waiting": lambda: glyphs.current().pending,
