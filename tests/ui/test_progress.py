@@ -13,8 +13,7 @@ from tests.ui.test_lesson import PRACTICE, arrive, told
 SIZES = [(80, 24), (160, 50)]
 
 
-@pytest.fixture
-def worked(setting):
+def work_on(setting) -> None:
     """One lesson known well, one passed with help, one not begun."""
     progress, (shapes, accumulation, _) = setting.progress, setting.course.lessons
     progress.add_time(shapes.id, 720)
@@ -28,6 +27,12 @@ def worked(setting):
     progress.mark_passed(accumulation.id)
     progress.set_place(accumulation.id, PRACTICE)
     setting.workspace.save(accumulation, PRACTICE, "mine\n")
+
+
+@pytest.fixture
+def worked(setting):
+    """A setting in which something has been done."""
+    work_on(setting)
     return setting
 
 

@@ -163,10 +163,13 @@ class LessonScreen(GuessingScreen):
 
     async def action_previous(self) -> None:
         """The step before."""
-        await self.action_step(max(self.session.index - 1, 0))
+        await self._go(max(self.session.index - 1, 0))
 
-    async def action_step(self, index: int) -> None:
-        """Any step, from 0: one on the rail was clicked."""
+    @on(TopLine.Chosen)
+    async def _rail_clicked(self, event: TopLine.Chosen) -> None:
+        await self._go(event.index)
+
+    async def _go(self, index: int) -> None:
         if index != self.session.index:
             self.session.go(index)
             await self._show_step()

@@ -27,6 +27,7 @@ class ReviewScreen(TutorScreen):
     """Asks the questions that are due, then offers the exercises."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.REVIEW]
+    CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "Questions that you answered some time ago come again when they are about to be "
         "forgotten, and exercises to be written anew. Leave whenever you like: what is not "

@@ -35,6 +35,10 @@ class TeachScreen(LessonScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.TEACH, *keys.LESSON]
     CSS_PATH: ClassVar[list[str]] = ["../styles/lesson.tcss", "../styles/teach.tcss"]  # type: ignore[assignment]
+    ABOUT = (
+        "A lesson in front of a room: its blocks come one by one, and answers when you ask for "
+        "them. Edit and run what you like; nothing that you do here is kept."
+    )
     READER = Board
     SESSION = TeachSession
 

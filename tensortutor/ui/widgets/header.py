@@ -1,7 +1,9 @@
 """The line at the top: where the learner is, how far, and where programs run."""
 
+from textual import events
 from textual.app import RenderResult
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -12,10 +14,18 @@ class TopLine(Widget):
     """Left: a place, inner parts last. Middle: the rail of steps. Right: device and sandbox.
 
     Before them all: teach mode, while it is on.
-    A step on the rail can be clicked: that calls the screen's `action_step` with its index.
+    A step on the rail can be clicked.
     """
 
+    class Chosen(Message):
+        """A step was clicked. index: from 0."""
+
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
+
     ALLOW_SELECT = False
+    _rail_at = 0
     place: reactive[tuple[str, ...]] = reactive(tuple)
     rail: reactive[tuple[str, ...]] = reactive(tuple)
     word = reactive("")
@@ -25,12 +35,7 @@ class TopLine(Widget):
         signs = glyphs.current()
         marks = {"done": signs.done, "here": signs.here, "ahead": signs.ahead}
         looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
-        rail = Content(" ").join(
-            Content.from_markup(f"[@click=screen.step({i})]$mark[/]", mark=marks[s]).stylize(
-                looks[s]
-            )
-            for i, s in enumerate(self.rail)
-        )
+        rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
         word = Content.styled(self.word, "$foreground 60%")
         badge = Content.styled(" teach mode ", "bold reverse") if self._teaches else Content()
         room = self.size.width - 2 - badge.cell_length
@@ -39,8 +44,15 @@ class TopLine(Widget):
         gap = 3 if rail else 0
         place = self._place(room - rail.cell_length - word.cell_length - gap - 3)
         space = room - place.cell_length - gap - rail.cell_length - word.cell_length
+        self._rail_at = badge.cell_length + 1 + place.cell_length + gap
         parts = [badge, Content(" "), place, Content(" " * gap), rail, Content(" " * space), word]
         return Content("").join(parts)
+
+    def on_click(self, event: events.Click) -> None:
+        """A mark of the rail, or the space behind it."""
+        index = (event.x - self._rail_at) // 2
+        if event.x >= self._rail_at and index < len(self.rail):
+            self.post_message(self.Chosen(index))
 
     @property
     def _teaches(self) -> bool:

@@ -1,0 +1,214 @@
+"""One real session in a real terminal: type, run, check, go on, quit, and come back the next day.
+
+tmux is the terminal; the course is a tiny one, the sandbox and PyTorch are the real ones.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.course.tiny import TINY
+
+TMUX = shutil.which("tmux")
+PATIENCE_S = 120
+"""A busy machine may load PyTorch for a minute."""
+SIZE = ("COLUMNS", "LINES")
+"""What would tell a program another size than the window has."""
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(TMUX is None, reason="tmux is not installed here")
+
+
+class Terminal:
+    """A window of a tmux server of its own."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self._socket = folder / "tmux"
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if name not in SIZE},
+            "TENSORTUTOR_HOME": str(home), "PYTHONPATH": str(ROOT),
+            "LC_ALL": "C.UTF-8", "TERM": "xterm-256color",
+        }  # fmt: skip
+
+    def tmux(self, *words: str) -> str:
+        """Give tmux a command; returns what it prints."""
+        done = subprocess.run(
+            [TMUX or "tmux", "-S", str(self._socket), "-f", os.devnull, "-u", *words],
+            env=self._environment, capture_output=True, text=True, check=False, timeout=30,
+        )  # fmt: skip
+        return done.stdout
+
+    def start(self, *words: str) -> None:
+        """Run a program in a new window of 80 by 24."""
+        # The window stays after the end, so that what is left on it can be seen.
+        self.tmux(
+            "new-session", "-d", "-x", "80", "-y", "24", "-s", "tutor", shlex.join(words),
+            ";", "set-option", "-g", "remain-on-exit", "on",
+        )  # fmt: skip
+
+    def press(self, *keys: str) -> None:
+        """Press keys, by tmux's names for them."""
+        self.tmux("send-keys", "-t", "tutor", *keys)
+
+    def write(self, text: str) -> None:
+        """Type a text."""
+        self.tmux("send-keys", "-l", "-t", "tutor", text)
+
+    @property
+    def screen(self) -> str:
+        """What the window shows, and what has left it at the top."""
+        return self.tmux("capture-pane", "-p", "-S", "-", "-t", "tutor")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the program has ended."""
+        return self.tmux("display-message", "-p", "-t", "tutor", "#{pane_dead}").strip() == "1"
+
+    @property
+    def status(self) -> str:
+        """The exit status of a program that has ended."""
+        return self.tmux("display-message", "-p", "-t", "tutor", "#{pane_dead_status}").strip()
+
+    def until(self, *words: str) -> str:
+        """Wait until the window shows all of these. Returns what it shows then."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            shown = self.screen
+            if all(word in shown for word in words):
+                return shown
+            assert not self.is_over, f"it ended with {self.status}:\n{shown}"
+            time.sleep(0.05)
+        raise AssertionError(f"never seen: {words}\n{self.screen}")
+
+    def until_over(self) -> None:
+        """Wait until the program has ended."""
+        end = time.monotonic() + PATIENCE_S
+        while not self.is_over:
+            assert time.monotonic() < end, f"it never ended:\n{self.screen}"
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """End the server and all that runs in it."""
+        self.tmux("kill-server")
+
+
+@pytest.fixture
+def terminal(own_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    # The path of a socket is short, or it is none.
+    folder = Path(tmp_path_factory.mktemp("t"))
+    one = Terminal(folder, own_home)
+    yield one
+    one.close()
+
+
+def tutor() -> tuple[str, ...]:
+    return (sys.executable, "-m", "tensortutor", "--course", str(TINY))
+
+
+def test_a_session_and_the_next_one(terminal: Terminal, own_home: Path) -> None:
+    terminal.start(*tutor())
+    terminal.until("Begin", "Means of rows")
+    terminal.press("Enter")
+    terminal.until("Insight", "A reduction takes a dimension away")
+
+    terminal.press("F8")
+    terminal.until("See it run", "The rows were averaged")
+    terminal.press("F3")
+    terminal.until("import torch")
+    terminal.write("print(6 * 7)")
+    terminal.press("Enter")
+    terminal.until("print(6 * 7)")
+    terminal.press("F5")
+    terminal.until("42", "tensor([1., 4.])", "Done in")
+
+    terminal.press("F8")
+    terminal.until("Predict", "What is the last element")
+    terminal.press("F8")
+    terminal.until("Practice", "every row minus its own mean")
+    terminal.press("F3")
+    terminal.until("return x - x.mean()")
+    terminal.press("Down", "Down", "End", "Left")
+    terminal.write("dim=1, keepdim=True")
+    terminal.until("return x - x.mean(dim=1, keepdim=True)")
+    terminal.press("F9")
+    terminal.until("Passed", "this lesson is done")
+
+    terminal.press("F8")
+    terminal.until("Debugging", "A mean of integers")
+    terminal.press("q")
+    terminal.until_over()
+    assert terminal.status == "0"
+
+    terminal.tmux("respawn-pane", "-t", "tutor", shlex.join(tutor()))
+    terminal.until("Continue", "Means of rows", "1 of 2 lessons done")
+    terminal.press("Enter")
+    terminal.until("Debugging", "A mean of integers")
+    terminal.press("F7")
+    terminal.until("Practice", "every row minus its own mean")
+    terminal.press("F3")
+    terminal.until("return x - x.mean(dim=1, keepdim=True)")
+    files = {path.read_text("utf-8") for path in own_home.rglob("*.py")}
+    assert any(text.startswith("print(6 * 7)\nimport torch") for text in files)
+
+
+def test_what_was_typed_outlives_the_terminal(terminal: Terminal, own_home: Path) -> None:
+    terminal.start(*tutor(), "--lesson", "means")
+    terminal.until("Insight", "A reduction takes a dimension away")
+    terminal.press("F8")
+    terminal.until("See it run")
+    terminal.press("F3")
+    terminal.until("import torch")
+    terminal.write("lost = False")
+    terminal.until("lost = False")
+    pid = int(terminal.tmux("display-message", "-p", "-t", "tutor", "#{pane_pid}"))
+    terminal.tmux("kill-window", "-t", "tutor")
+    end = time.monotonic() + PATIENCE_S
+    while _is_alive(pid):
+        assert time.monotonic() < end, "the app outlived its terminal"
+        time.sleep(0.05)
+    files = [path.read_text("utf-8") for path in own_home.rglob("*.py")]
+    assert any(text.startswith("lost = False") for text in files)
+
+
+def test_ctrl_z_leads_to_the_shell_and_fg_back(terminal: Terminal) -> None:
+    terminal.start("env", "PS1=ready> ", "bash", "--norc", "-i")
+    terminal.write(f"{shlex.join(tutor())} --lesson means")
+    terminal.press("Enter")
+    terminal.until("Insight", "A reduction takes a dimension away")
+    terminal.press("C-z")
+    terminal.until("Stopped")
+    terminal.write("clear; fg")
+    terminal.press("Enter")
+    terminal.until("Insight", "A reduction takes a dimension away", "Help")
+    terminal.press("q")
+    terminal.until("ready>")
+    terminal.write("clear; echo it said $?.")
+    terminal.press("Enter")
+    terminal.until("it said 0.")
+
+
+def test_a_dumb_terminal_is_refused_with_a_sentence(terminal: Terminal) -> None:
+    terminal.start("env", "TERM=dumb", *tutor())
+    terminal.until_over()
+    assert terminal.status == "2"
+    assert "TERM is 'dumb'" in terminal.screen
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # One that has ended and that nobody has asked about is over, too.
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return stat.parent.parent.exists() is False
