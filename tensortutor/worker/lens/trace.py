@@ -26,6 +26,7 @@ CONVERTING = (
     "type", "type_as", "tensor", "as_tensor",
 )  # fmt: skip
 STRETCHED = "broadcast"
+NONFINITE = {"nan": "NaN", "inf": "Inf"}
 
 
 def trace_of(recorder: Recorder, broadcasts: tuple[Broadcast, ...], note: str) -> Trace:
@@ -59,7 +60,8 @@ def told(record: Record, recorder: Recorder, stretched: list[tuple[int, Mark]]) 
         made[-1] = Made(
             made[-1].name, made[-1].words, made[-1].how, made[-1].seen, (*made[-1].marks, *here)
         )
-    return Line(statement.line, statement.end_line, record.count // statement.runs, tuple(made))
+    count = record.count // statement.runs
+    return Line(statement.line, statement.end_line, count, tuple(made), record.at_least)
 
 
 def words(seen: Seen) -> str:
@@ -82,10 +84,13 @@ def marks(name: str, glimpse: Glimpse, record: Record, recorder: Recorder) -> It
         yield Mark("dtype", f"{before} → {words(glimpse.seen).partition('[')[0]}")
     if glimpse.detached:
         yield Mark("detached", f"no longer part of the graph of {peek.cut(glimpse.detached, 40)}")
-    if recorder.nan is not None and recorder.nan[:2] == (record, name):
-        at = recorder.nan[2]
-        when = f" at execution {at}" if record.count > 1 else ""
-        yield Mark("nan", f"NaN was first seen here{when}")
+    if glimpse.varies and glimpse.at < record.count:
+        of = f"{glimpse.at // record.statement.runs:,} of {record.count // record.statement.runs:,}"
+        yield Mark("earlier", f"seen at execution {of}; it is not always the same")
+    for kind, (where, called, at) in recorder.firsts.items():
+        if (where, called) == (record, name):
+            when = f" at execution {at}" if record.count > 1 else ""
+            yield Mark(kind, f"{NONFINITE[kind]} was first seen here{when}")
 
 
 def operations_of(statement: Statement) -> set[str]:
