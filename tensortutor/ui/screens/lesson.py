@@ -222,6 +222,7 @@ class LessonScreen(GuessingScreen):
         self.results.start(
             runs, replace(job, types=True), Occasion(self.lesson, checking, self._about)
         )
+        self.gauge()
         self.results.show(ChecksPane if checking else OutputPane)
         if not self.is_wide:
             self.turn_to("results")

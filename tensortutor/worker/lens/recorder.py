@@ -38,7 +38,10 @@ clock = time.perf_counter
 
 @dataclass(eq=False)
 class Glimpse:
-    """What a target was at the last look. at: the execution. varies: between the looks."""
+    """What a target was at the last look. at: the execution. varies: between the looks.
+
+    looks: how many there were.
+    """
 
     seen: Seen
     how: str
@@ -48,6 +51,7 @@ class Glimpse:
     device_from: Any = None
     dtype_from: Any = None
     varies: bool = False
+    looks: int = 1
 
 
 @dataclass(eq=False)
@@ -183,6 +187,7 @@ class Recorder:
             glimpse = record.glimpses[name] = Glimpse(seen, target.how, record.count)
         if where:
             compare(glimpse, seen, record.before, target.path)
+        glimpse.looks += 1
         glimpse.varies = glimpse.varies or seen[:2] != glimpse.seen[:2]
         glimpse.seen = seen
         glimpse.at = record.count
@@ -203,7 +208,10 @@ class Recorder:
                 name = "return" if len(values) == 1 else f"return[{index}]"
                 before = record.glimpses.get(name)
                 varies = before is not None and (before.varies or before.seen[:2] != seen[:2])
-                record.glimpses[name] = Glimpse(seen, "returned", record.count, varies=varies)
+                looks = 1 if before is None else before.looks + 1
+                record.glimpses[name] = Glimpse(
+                    seen, "returned", record.count, varies=varies, looks=looks
+                )
                 self._search(record, name, seen, item)
                 if caller is not None and len(values) == 1:
                     caller.returned[frame.f_code] = seen

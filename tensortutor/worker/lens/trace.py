@@ -26,6 +26,8 @@ CONVERTING = (
     "type", "type_as", "tensor", "as_tensor",
 )  # fmt: skip
 STRETCHED = "broadcast"
+FEW = 3
+"""So few looks, all alike, do not tell that a name is always the same."""
 NONFINITE = {"nan": "NaN", "inf": "Inf"}
 
 
@@ -84,9 +86,9 @@ def marks(name: str, glimpse: Glimpse, record: Record, recorder: Recorder) -> It
         yield Mark("dtype", f"{before} → {words(glimpse.seen).partition('[')[0]}")
     if glimpse.detached:
         yield Mark("detached", f"no longer part of the graph of {peek.cut(glimpse.detached, 40)}")
-    if glimpse.varies and glimpse.at < record.count:
-        of = f"{glimpse.at // record.statement.runs:,} of {record.count // record.statement.runs:,}"
-        yield Mark("earlier", f"seen at execution {of}; it is not always the same")
+    if glimpse.at < record.count and (glimpse.varies or glimpse.looks < FEW):
+        at, count = (n // record.statement.runs for n in (glimpse.at, record.count))
+        yield Mark("earlier", f"seen at execution {at:,} of {count:,}; it may differ later")
     for kind, (where, called, at) in recorder.firsts.items():
         if (where, called) == (record, name):
             when = f" at execution {at}" if record.count > 1 else ""
