@@ -238,7 +238,8 @@ class LessonScreen(GuessingScreen):
         if lesson is None or lesson.id == self.lesson.id:
             return "This lesson is about it."
         name = describe.short_name(self.tutor.course, lesson)
-        return f"Lesson {name} is about it: {self.key_for('lesson.explain')} opens it."
+        now = "now opens" if self._about_error not in ("", id) else "opens"  # the key has changed
+        return f"Lesson {name} is about it: {self.key_for('lesson.explain')} {now} it."
 
     def action_explain(self) -> None:
         """Open the lesson about the last error."""
