@@ -6,16 +6,16 @@ from tensortutor.protocol.lens import Line, Made, Trace
 
 SIGNS = {
     "broadcast": "⇔", "copy": "copy", "view": "view", "device": "device", "dtype": "dtype",
-    "detached": "detached", "nan": "NaN", "inf": "Inf",
+    "detached": "detached", "nan": "NaN", "inf": "Inf", "earlier": "earlier",
 }  # fmt: skip
 """Signs of the marks, short enough for a line's end; `Mark.text` has the words."""
-WORTH_WORDS = ("broadcast", "device", "dtype", "nan", "inf", "detached")
+WORTH_WORDS = ("broadcast", "device", "dtype", "nan", "inf", "detached", "earlier")
 
 
 def note(line: Line) -> str:
     """`x: f32[64, 1]  y: f32[64]  ×20 ⇔`: what the line made, how often, and its marks."""
     made = "  ".join(part(one) for one in line.made)
-    often = f"  ×{line.count:,}" if line.count > 1 else ""
+    often = f"  ×{line.count:,}{'+' if line.at_least else ''}" if line.count > 1 else ""
     return f"{made}{often}"
 
 

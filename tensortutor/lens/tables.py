@@ -42,7 +42,8 @@ def tensor_row(one: TensorInfo, letter: str) -> tuple[str, ...]:
     numbers = ("", "", "") if stats is None else (
         number(stats.minimum), number(stats.mean), number(stats.maximum)
     )  # fmt: skip
-    odd = "" if stats is None or not stats.nan + stats.inf else f"{stats.nan}/{stats.inf}"
+    counts = () if stats is None else ((stats.nan, "NaN"), (stats.inf, "Inf"))
+    odd = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     stride = "" if one.layout != "strided" else f"({', '.join(map(str, one.stride))})"
     contiguous = "" if one.contiguous or one.layout != "strided" else "not contiguous"
     remark = one.word or contiguous

@@ -136,7 +136,8 @@ PROGRESS = [
 
 TENSORS = [
     _key("tensors.pair", "m", "pair", "Mark, to see it beside another"),
-    _key("tensors.sort", "o", "sort", "Sort by the next column"),
+    _key("tensors.sort", "o", "sort", "Another order"),
+    _key("tensors.filter", "slash", "filter", "Show some: name, dtype:, shape:, nan, inf"),
 ]
 
 TENSOR = [

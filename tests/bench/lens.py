@@ -2,10 +2,11 @@
 
     python -m tests.bench.lens [STEPS]
 
-The loops are written as lessons write them. Both ways run in turns in this process, on one thread,
-so that a busy machine slows them alike. A step's time is taken over blocks of 20; told is the
-median block of the quietest half. `chrt -f 1` or an idle machine makes the figures steady. The
-memory is that of the data that the lens keeps while the program runs.
+The loops are written as lessons write them. Both ways run in turns in this process, on one thread.
+Told is the thread's CPU time for a step, looks of the lens included. It is taken over blocks of 10
+steps, each from the round in which it was quickest: other programs on the machine only ever add to
+it. The first steps, in which torch and the lens prepare what they need, are left out. The memory is
+that of the data that the lens keeps while the program runs.
 """
 
 import itertools
@@ -23,8 +24,9 @@ from tensortutor.protocol.jobs import Look
 from tensortutor.worker.lens.report import Lens
 
 STEPS = 2000
-ROUNDS = 3
-BLOCK = 20
+ROUNDS = 6
+BLOCK = 10
+WARM = 10
 PATH = "lesson.py"
 WANTED = 1.10
 HEAD = """
@@ -133,7 +135,7 @@ def run(source: str, steps: int, look: Look) -> tuple[list[float], float, int]:
 
     def tick(step: int) -> None:
         if step % BLOCK == 0:
-            times.append(time.perf_counter())
+            times.append(time.thread_time())
 
     names = {"__name__": "__main__", "STEPS": steps, "tick": tick}
     code = compile(source, PATH, "exec")
@@ -142,13 +144,13 @@ def run(source: str, steps: int, look: Look) -> tuple[list[float], float, int]:
     begun = time.perf_counter()
     size = sum(len(encode(event_to_json(event))) for event in lens.report(names, None))
     took = (time.perf_counter() - begun) * 1000
-    return [b - a for a, b in itertools.pairwise(times[2:])], took, size
+    return [b - a for a, b in itertools.pairwise(times[WARM:])], took, size
 
 
-def typical(blocks: list[float]) -> float:
-    """The median of the quieter half, per step, in microseconds."""
-    quiet = sorted(blocks)[: max(1, len(blocks) // 2)]
-    return statistics.median(quiet) / BLOCK * 1e6
+def typical(rounds: list[list[float]]) -> float:
+    """Microseconds for a step, from the quickest round of each block."""
+    quickest = [min(blocks) for blocks in zip(*rounds, strict=False)]
+    return statistics.mean(quickest) / BLOCK * 1e6
 
 
 def kept(source: str) -> int:
@@ -177,13 +179,13 @@ def main(steps: int) -> None:
     print(f"{'':52}{'off':>9}{'on':>9}   on/off   report        kept")
     for name, loop in LOOPS.items():
         source = HEAD + loop
-        blocks: dict[str, list[float]] = {key: [] for key in looks}
+        rounds: dict[str, list[list[float]]] = {key: [] for key in looks}
         took, size = 0.0, 0
         for _ in range(ROUNDS):
             for key, look in looks.items():
                 more, took, size = run(source, steps, look)
-                blocks[key] += more
-        off, on = typical(blocks["off"]), typical(blocks["on"])
+                rounds[key].append(more)
+        off, on = typical(rounds["off"]), typical(rounds["on"])
         report = f"{took:6.0f} ms{size / 1024:5.0f} KiB{kept(source) / 1024:6.0f} KiB"
         over = "" if on / off <= WANTED else "  over"
         print(f"{name:52}{off:6.0f} µs{on:6.0f} µs   {on / off:5.3f}{report}{over}")

@@ -149,3 +149,20 @@ def test_what_is_worked_out_is_what_torch_does(expression):
     for pair in evaluator.pairs:
         got = eval(ast.unparse(pair.node), names)
         assert (pair.result.shape, pair.result.dtype) == (tuple(got.shape), got.dtype)
+
+
+def test_plain_numbers_are_no_reason_to_lose_the_others(look):
+    source = """
+    import torch
+    p, n = torch.ones(4, 1), 3
+    e = p - torch.ones(4)
+    b = p.numel() > n
+    big = n ** 2 & 1
+    try:
+        c = n / 0
+    except ZeroDivisionError:
+        pass
+    """
+    seen = look(textwrap.dedent(source).lstrip(), TRACE)
+    assert seen.one(Broadcasts).note == ""
+    assert [one.result for one in expressions(seen)] == [(4, 4)]

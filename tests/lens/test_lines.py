@@ -197,6 +197,19 @@ def test_the_line_where_nan_appeared_first_is_marked_and_no_other(look):
     assert list(nan) == [(6, "nan")]
 
 
+def test_infinity_is_marked_where_it_appeared_first_apart_from_nan(look):
+    source = """
+    import torch
+    x = torch.zeros(3)
+    big = torch.full((4,), 3e38)
+    y = 1 / x
+    z = y - y
+    w = z + y
+    """
+    told = marks(look(program(source), TRACE))
+    assert {key for key in told if key[1] in ("nan", "inf")} == {(4, "inf"), (5, "nan")}
+
+
 def test_a_stretched_dimension_is_marked(look):
     source = "import torch\np = torch.ones(4, 1)\ny = torch.ones(4)\ne = p - y\n"
     assert marks(look(source, TRACE))[4, "broadcast"] == "y stretched from [4] to [4, 4]"

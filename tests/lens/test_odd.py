@@ -3,10 +3,16 @@
 import textwrap
 
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Look
 from tensortutor.protocol.lens import LENS, MOST_TENSORS, Tensors
+from tensortutor.worker.lens.budget import Budget
+from tensortutor.worker.lens.looks import nonfinite, see
+from tensortutor.worker.lens.names import Found
+from tensortutor.worker.lens.tensors import tensors_of
 
 NAMES = Look(names=True)
 ODD = {
@@ -37,10 +43,12 @@ ODD = {
     "dispatching": ("Disp(torch.ones(2))", "f32[2]", "operators of its own"),
     "fake": ("fake()", "f32[3]", "operators of its own"),
     "batched": ("batched()", "f32[3]", "operators of its own"),
+    "raising": ("raising()", "f32[4]", ""),
+    "astronomic": ("torch.ones(1).expand(1000, 1000, 1000)", "f32[1000, 1000, 1000]", ""),
     "large": ("torch.zeros(30, 1_000_000)", "f32[30, 1000000]", ""),
 }  # fmt: skip
 HEAD = """
-import torch, warnings
+import time, torch, warnings
 warnings.simplefilter("ignore")
 class Sub(torch.Tensor):
     @classmethod
@@ -57,6 +65,16 @@ class Disp(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         print("asked", func); raise ValueError
+class Raising(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        print("asked", func); raise RuntimeError("not this one")
+    @property
+    def slow(self): time.sleep(100)
+    @property
+    def grad(self): time.sleep(100)
+    def __repr__(self): time.sleep(100)
+def raising(): return torch.Tensor._make_subclass(Raising, torch.ones(4))
 def gone(t): t.untyped_storage().resize_(0); return t
 def inferred():
     with torch.inference_mode(): return torch.ones(3) * 2
@@ -97,6 +115,45 @@ def test_huge_tensors_are_sampled_and_say_so(odd):
     assert len(odd["large"].sample.columns) == 32
 
 
+class Touched(TorchDispatchMode):
+    """Counts the elements that operators read; views read none."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if not func.is_view:
+            self.count += sum(a.numel() for a in args if isinstance(a, torch.Tensor))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(1).expand(1000, 1000, 1000),
+        lambda: torch.empty(100_000_000),  # 400 MB; its pages are not touched here
+        lambda: torch.empty(10_000, 10_000).t(),
+        lambda: torch.empty(100_000_000, dtype=torch.bool),
+    ],
+)
+def test_of_a_huge_tensor_few_elements_are_read(make):
+    tensor = make()
+    tensor.requires_grad_(tensor.dtype.is_floating_point)
+    found = Found(tensors=[("", "huge", tensor)])
+    with torch.no_grad(), Touched() as touched:
+        tensors = tensors_of(found, (), Budget(60))
+    (told,) = tensors.tensors
+    assert told.stats.count > 0
+    assert told.sample is not None
+    assert 0 < touched.count < 100_000
+
+
+def test_at_a_line_a_huge_tensor_is_not_read_at_all():
+    huge = torch.empty(100_000_000)
+    with Touched() as touched:
+        assert nonfinite(huge, see(huge)) == ()
+    assert touched.count == 0
+
+
 def test_complex_values_are_told_by_their_size(odd):
     assert odd["complex"].stats.maximum == odd["conjugate"].stats.maximum == 5.0
     assert odd["conjugate"].sample.values == ("(3-4j)",)
@@ -112,6 +169,8 @@ def test_hostile_objects_are_not_asked(look):
         def __len__(self): print("asked"); raise SystemExit
         def __iter__(self): print("asked"); raise SystemExit
         def __bool__(self): print("asked"); raise SystemExit
+        @property
+        def slow(self): time.sleep(100)
         @property
         def __class__(self): print("asked"); raise SystemExit
         @property

@@ -1,7 +1,10 @@
 """The lens in the app: tabs, notes behind lines, the expression under the cursor."""
 
+from dataclasses import replace
+
 import pytest
 
+from tensortutor.lens.choose import chosen
 from tensortutor.protocol import lens
 from tensortutor.protocol.events import Raised
 from tensortutor.ui.screens.looking import expression_at
@@ -220,3 +223,66 @@ async def test_another_step_shows_nothing_of_the_last_run(setting, until):
         await pilot.press("f8")
         await until(pilot, lambda: not screen.query("#tensors"))
         assert not screen.query("#graph")
+
+
+BAD = lens.TensorInfo("bad", "f16[7, 64]", "Tensor", "float16", (7, 64), "cpu", itemsize=2,
+                      bytes=896, stats=lens.Stats(448, 2, 1, -1.0, 0.0, 9.0))  # fmt: skip
+
+
+async def test_the_table_is_filtered_while_one_types_and_sorted(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        tensors = lens.Tensors((X, ROW, LOSS, BAD), TENSORS.storages)
+        screen = await run(pilot, until, setting, tensors)
+        screen.turn_to("results")
+        screen.results.show(TensorsPane)
+        pane = screen.query_one(TensorsPane)
+        pane.grid.focus()
+
+        def rows():
+            return [str(pane.grid.get_row_at(i)[0]) for i in range(pane.grid.row_count)]
+
+        assert rows() == ["x", "row", "loss", "bad"]
+        assert "2 NaN, 1 Inf" in [str(cell) for cell in pane.grid.get_row_at(3)]
+        await pilot.press("slash", *"dtype:f16")
+        await until(pilot, lambda: rows() == ["bad"])
+        await pilot.press("enter")
+        assert app.focused is pane.grid
+        assert "1 of 4 fit: dtype:f16" in drawn(screen)
+        await pilot.press("slash", "escape")
+        await until(pilot, lambda: len(rows()) == 4)
+        await pilot.press("o", "o")
+        await until(pilot, lambda: rows()[:2] == ["bad", "x"])
+        await pilot.press("slash", *"o shape:2")
+        await until(pilot, lambda: rows() == ["row"])
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: isinstance(app.screen, TensorScreen))
+        assert "row" in drawn(app.screen), "a row stays that of its tensor"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("", "x row loss bad"), ("nan", "bad"), ("inf", "bad"), ("grad", "loss"),
+        ("shape:64", "bad"), ("shape:[2,3]", "x"), ("O", "row loss"),
+        ("dtype:float32 w", "row"), ("device:cuda", ""),
+    ],
+)  # fmt: skip
+def test_the_words_of_the_filter(wanted, found):
+    every = (X, ROW, LOSS, BAD)
+    assert [every[i].name for i in chosen(every, wanted)] == found.split()
+
+
+async def test_names_by_the_hundred_are_filtered_without_being_drawn(setting, until):
+    many = [replace(ROW, name=f"t{n}") for n in range(lens.MOST_TENSORS)]
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await run(pilot, until, setting, lens.Tensors(tuple(many), (), left_out=4700))
+        screen.turn_to("results")
+        screen.results.show(TensorsPane)
+        pane = screen.query_one(TensorsPane)
+        assert pane.grid.row_count == lens.MOST_TENSORS
+        assert pane.grid.size.height < 24
+        pane.grid.focus()
+        await pilot.press("slash", *"t29")
+        await until(pilot, lambda: pane.grid.row_count == 11)

@@ -8,8 +8,9 @@ class Mark:
     """Something worth a look at a line.
 
     kind: "broadcast" (a dimension was stretched), "copy", "view" (it shares the cells of what it
-    was made from), "device", "dtype", "detached", "nan", "inf" (first seen here). text: a few
-    words, as `y stretched from [64] to [64, 64]`.
+    was made from), "device", "dtype", "detached", "nan", "inf" (first seen here), "earlier" (it
+    varies, and was not looked at the last time). text: a few words, as
+    `y stretched from [64] to [64, 64]`.
     """
 
     kind: str
@@ -36,13 +37,14 @@ class Made:
 class Line:
     """A statement of the learner's file. line: its first (of a block: the head), end_line its last.
 
-    count: how often it was executed; 0 where that is not known.
+    count: how often it was executed; 0 where that is not known; at_least: perhaps more often.
     """
 
     line: int
     end_line: int
     count: int
     made: tuple[Made, ...]
+    at_least: bool = False
 
 
 @dataclass(frozen=True)

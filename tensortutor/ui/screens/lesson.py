@@ -225,6 +225,7 @@ class LessonScreen(GuessingScreen):
         self.results.start(
             runs, replace(job, types=True), Occasion(self.lesson, checking, self._about)
         )
+        self.gauge()
         self.results.show(ChecksPane if checking else OutputPane)
         if not self.is_wide:
             self.turn_to("results")
@@ -240,7 +241,8 @@ class LessonScreen(GuessingScreen):
         if lesson is None or lesson.id == self.lesson.id:
             return "This lesson is about it."
         name = describe.short_name(self.tutor.course, lesson)
-        return f"Lesson {name} is about it: {self.key_for('lesson.explain')} opens it."
+        now = "now opens" if self._about_error not in ("", id) else "opens"  # the key has changed
+        return f"Lesson {name} is about it: {self.key_for('lesson.explain')} {now} it."
 
     def action_explain(self) -> None:
         """Open the lesson about the last error."""

@@ -24,6 +24,26 @@ class LookingScreen(CodeScreen):
         on = bool(self.tutor.remembered.get("lens", self.tutor.settings.lens))
         return replace(job, look=Look(on and not profile, on, profile))
 
+    def gauge(self) -> None:
+        """A run has begun: show the GPU's use in the footer until it ends."""
+        device = self.tutor.runner.status.device
+        if device is None or not device.name.startswith("cuda"):
+            return
+        from tensortutor.ui.gauge import Gauge
+
+        gauge = Gauge(device.name)
+        gauge.start()
+
+        def show() -> None:
+            if self.results.is_running:
+                self.keys.word = gauge.word
+            else:
+                timer.stop()
+                gauge.stop()
+                self.keys.word = ""
+
+        timer = self.set_interval(0.25, show)
+
     def take_lens(self, events: Iterable[Event]) -> None:
         """Keep what belongs to lines of the code."""
         for event in events:

@@ -1,176 +1,26 @@
-"""The tabs of the lens: tensors, modules, the autograd graph, time and memory."""
+"""The tabs of the lens: tensors (see tensors.py), modules, the autograd graph, time and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile, Tensors
+from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile
 from tensortutor.ui import keys
 from tensortutor.ui.plain import visible
-from tensortutor.ui.widgets.panes import Occasion, ResultPane
+from tensortutor.ui.widgets.lenspane import LensPane
+from tensortutor.ui.widgets.panes import ResultPane
+from tensortutor.ui.widgets.tensors import TensorsPane
 
 if TYPE_CHECKING:
-    from textual.widgets import DataTable, Tree
+    from textual.widgets import Tree
 
     from tensortutor.protocol.events import Event
-    from tensortutor.protocol.lens import GraphRoot, TensorInfo
-
-ORDER = (0, 1, 10, 11, 5, 9, 2, 3, 4, 6, 7, 8)
-"""The columns of the tensor table in the order of what is looked for first."""
-
-
-class LensPane(ResultPane):
-    """A tab that shows the last event of its kinds; until then a word."""
-
-    NOTHING = ""
-    KINDS: tuple[type, ...] = ()
-
-    def compose(self) -> ComposeResult:
-        """A word as long as there is nothing, and room below it."""
-        yield Static(self.NOTHING, classes="lens-word", markup=False)
-        yield Vertical(classes="lens-room")
-
-    @property
-    def room(self) -> Vertical:
-        """Where the pane shows what it has."""
-        return self.query_one(".lens-room", Vertical)
-
-    def begin(self, occasion: Occasion) -> None:
-        """What the last run showed goes."""
-        del occasion
-        self.forget()
-
-    def forget(self) -> None:
-        """Show the word alone."""
-        self.room.remove_children()
-        self.query_one(".lens-word", Static).update(self.NOTHING)
-        self.query_one(".lens-word").display = True
-
-    def concerns(self, event: Event) -> bool:
-        """Its kinds, when there is something in them."""
-        return isinstance(event, self.KINDS) and has_content(event)
-
-    def take(self, events: Sequence[Event]) -> None:
-        """Show what concerns this pane."""
-        mine = [event for event in events if self.concerns(event)]
-        if mine:
-            self.query_one(".lens-word").display = False
-            self.present(mine)
-
-    def present(self, events: Sequence[Event]) -> None:
-        """Show events of its kinds."""
-        raise NotImplementedError
-
-
-def has_content(event: Event) -> bool:
-    """Whether an event of the lens has anything to be shown."""
-    return any(
-        getattr(event, name, ())
-        for name in ("tensors", "modules", "optimizers", "roots", "rows", "note")
-    )
-
-
-class TensorsPane(LensPane):
-    """A table of the names, and behind each a screen of its own."""
-
-    TITLE = "Tensors"
-    NOTHING = "No tensors yet. After a run, the names that hold tensors stand here."
-    KINDS = (Tensors,)
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.TENSORS]
-
-    def __init__(self) -> None:
-        super().__init__(id="pane-tensors")
-        self._event: Tensors | None = None
-        self._marked = ""
-        self._sorted = 0
-
-    def forget(self) -> None:
-        """Nothing is known, nothing is marked."""
-        self._event, self._marked, self._sorted = None, "", 0
-        super().forget()
-
-    def present(self, events: Sequence[Event]) -> None:
-        """Fill the table."""
-        from textual.widgets import DataTable
-
-        from tensortutor.lens.tables import tensor_table
-
-        event = events[-1]
-        assert isinstance(event, Tensors)
-        self._event = event
-        table = tensor_table(event)
-        grid: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=False, id="tensors")
-        used = [i for i in ORDER if any(row[i] for row in table.rows)]
-        self.room.remove_children()
-        self.room.mount(grid)
-        grid.add_columns(*(table.columns[i] or "note" for i in used))
-        for number, row in enumerate(table.rows):
-            grid.add_row(*(visible(row[i]) for i in used), key=str(number))
-        if table.below:
-            self.room.mount(Static(visible("\n".join(table.below)), markup=False))
-
-    @property
-    def grid(self) -> DataTable[str] | None:
-        """The table, once there is one."""
-        from textual.widgets import DataTable
-
-        return next(iter(self.query(DataTable)), None)
-
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Open the tensor of a row, with the marked one beside it."""
-        from tensortutor.ui.screens.tensor import TensorScreen
-
-        event.stop()
-        if self._event is None or event.row_key.value is None:
-            return
-        tensor = self._event.tensors[int(event.row_key.value)]
-        other = self._find(self._marked)
-        self.app.push_screen(TensorScreen(self._event, tensor, other))
-
-    def _find(self, key: str) -> TensorInfo | None:
-        return self._event.tensors[int(key)] if self._event is not None and key else None
-
-    def action_pair(self) -> None:
-        """Mark the tensor under the cursor: the next one that is opened stands beside it."""
-        grid = self.grid
-        if grid is None or not grid.row_count:
-            return
-        key = grid.coordinate_to_cell_key(grid.cursor_coordinate).row_key.value or ""
-        self._marked = "" if key == self._marked else key
-        one = self._find(self._marked)
-        self.notify(
-            f"{one.name} is marked: open another tensor to see which cells they share."
-            if one is not None else "Nothing is marked.",
-            markup=False,
-        )  # fmt: skip
-
-    def action_sort(self) -> None:
-        """Sort by the next column; after the last, as the program has it."""
-        grid = self.grid
-        if grid is None:
-            return
-        columns = list(grid.columns)
-        self._sorted = (self._sorted + 1) % (len(columns) + 1)
-        if self._sorted:
-            grid.sort(columns[self._sorted - 1], key=sortable)
-            self.notify(f"Sorted by {grid.columns[columns[self._sorted - 1]].label}.")
-        else:
-            grid.sort(*columns, key=lambda _: 0)
-            self.notify("Sorted no more.")
-
-
-def sortable(text: str) -> tuple[int, float, str]:
-    """Numbers by size, words by letter."""
-    try:
-        return (0, float(text.split()[0]), "")
-    except (ValueError, IndexError):
-        return (1, 0.0, text)
+    from tensortutor.protocol.lens import GraphRoot
 
 
 class ModulesPane(LensPane):

@@ -92,7 +92,7 @@ def evaluate(evaluator: Evaluator, expression: ast.expr) -> Any:
         return evaluator.value(expression)
     except Mismatch:
         return Mismatch
-    except (Unknown, RecursionError):
+    except Exception:  # Unknown; and a rule that is wrong here is no reason to lose the others
         return Unknown
 
 

@@ -245,9 +245,13 @@ class Evaluator:
         """An operation of two sides. Raises Mismatch, Unknown."""
         a, b = self.attempt(left), self.attempt(right)
         if not (isinstance(a, Value) or isinstance(b, Value)):
-            if type(a) in (int, float) and type(b) in (int, float):
+            numbers = type(a) in (int, float) and type(b) in (int, float)
+            if not numbers or operator not in NUMERIC:
+                raise Unknown
+            try:
                 return NUMERIC[operator](a, b)
-            raise Unknown
+            except ArithmeticError:
+                raise Unknown from None
         if Unknown in (a, b) or not (side(a) and side(b)):
             raise Unknown
         result, wrong = self._result(operator, name, a, b)

@@ -15,6 +15,7 @@ LARGEST_CHECKED = 1 << 20
 LONGEST_TUPLE = 8
 LONGEST_STRING = 100
 MISSING = object()
+NONFINITE = ("nan", "inf")
 PLAIN = (int, float, bool, str, type(None))
 modes_on = torch._C._len_torch_function_stack
 dispatch_on = torch._C._len_torch_dispatch_stack
@@ -126,24 +127,30 @@ def _of_tensor(value: Any, name: str) -> Any:
     return value if name == "data" else MISSING
 
 
-def has_nan(value: Any, seen: Seen) -> bool:
-    """A CPU tensor holds NaN. Where computing would be noticed by the program, it is not done."""
+def nonfinite(value: Any, seen: Seen) -> tuple[str, ...]:
+    """Whether a CPU tensor holds "nan", "inf", both or neither.
+
+    Where computing would be noticed by the program, it is not done.
+    """
     if seen.device.type != "cpu" or not 0 < seen.shape.numel() <= LARGEST_CHECKED:
-        return False
+        return ()
     if type(value) is not Tensor and type(value) is not Parameter:
-        return False
+        return ()
     if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
-        return False
+        return ()
     if modes_on():
         with torch._C.DisableTorchFunction():
-            return _has_nan(value)
-    return _has_nan(value)
+            return _nonfinite(value)
+    return _nonfinite(value)
 
 
-def _has_nan(value: torch.Tensor) -> bool:
+def _nonfinite(value: torch.Tensor) -> tuple[str, ...]:
     if value.layout is not torch.strided or not value.data_ptr():
-        return False
+        return ()
     values = value.detach()
-    # NaN survives a sum; so do infinities of both signs, which make one.
+    # NaN and infinity survive a sum; one over finite values may come out infinite, too.
     total = (values.sum() if values.dim() else values).item()
-    return total != total and bool(values.isnan().any())
+    if total - total == 0:
+        return ()
+    found = (bool(values.isnan().any()), bool(values.isinf().any()))
+    return tuple(kind for kind, there in zip(NONFINITE, found, strict=True) if there)

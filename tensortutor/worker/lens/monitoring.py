@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from tensortutor.worker.lens.recorder import Activation, Recorder
@@ -29,6 +29,8 @@ class Monitor:
         self._thread = threading.get_ident()
         self._api: Any = sys.monitoring  # type: ignore[attr-defined]
         self._tool = 0
+        self._paused = False
+        self._disable = self._api.DISABLE
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -51,6 +53,28 @@ class Monitor:
             self._api.free_tool_id(self._tool)
             self._tool = 0
 
+    def pause(self) -> None:
+        """Let each event that still comes be the last of its kind, until `resume`."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Let the events come again."""
+        self._paused = False
+        self._api.restart_events()
+
+    def following(self) -> bool:
+        """Events come."""
+        return bool(self._tool) and not self._paused
+
+    def activation(self, frame: FrameType) -> Activation | None:
+        """What a frame is followed with."""
+        return self._calls.get(id(frame))
+
+    def follow(self, frame: FrameType) -> Activation | None:
+        """Follow a frame that has begun unfollowed."""
+        found = self._calls[id(frame)] = self._recorder.enter(frame)
+        return found
+
     def _begin(self) -> None:
         api, events = self._api, self._api.events
         api.use_tool_id(self._tool, NAME)
@@ -65,30 +89,42 @@ class Monitor:
             api.set_local_events(self._tool, code, local)
         api.set_events(self._tool, events.PY_UNWIND | events.RAISE)
 
-    def _start(self, code: CodeType, _offset: int) -> None:
+    def _start(self, code: CodeType, _offset: int) -> Any:
+        if self._paused:
+            return self._disable
         if threading.get_ident() != self._thread:
-            return
+            return None
         head = self._recorder.functions.get(code.co_firstlineno)
         if head is not None and head.statement.straight and head.count + 1 < head.next:
             head.count += 1
-            return
+            return None
         frame = sys._getframe(1)
         self._calls[id(frame)] = self._recorder.enter(frame)
+        return None
 
-    def _line(self, _code: CodeType, _line: int) -> None:
+    def _line(self, _code: CodeType, _line: int) -> Any:
+        if self._paused:
+            return self._disable
         frame = sys._getframe(1)
         activation = self._calls.get(id(frame))
         if activation is not None:
             activation.trace(frame, "line", None)
+        return None
 
-    def _return(self, _code: CodeType, _offset: int, value: Any) -> None:
+    def _return(self, _code: CodeType, _offset: int, value: Any) -> Any:
+        if self._paused:
+            return self._disable
         self._end(value)
+        return None
 
-    def _yield(self, _code: CodeType, _offset: int, value: Any) -> None:
+    def _yield(self, _code: CodeType, _offset: int, value: Any) -> Any:
+        if self._paused:
+            return self._disable
         frame = sys._getframe(1)
         activation = self._calls.get(id(frame))
         if activation is not None:
             activation.leave(frame, value)
+        return None
 
     def _end(self, value: Any) -> None:
         frame = sys._getframe(2)

@@ -8,7 +8,16 @@ from types import CodeType, FrameType
 from typing import Any
 
 from tensortutor.worker.lens.layers import Layer
-from tensortutor.worker.lens.looks import MISSING, Called, Seen, has_nan, note, see, value_at
+from tensortutor.worker.lens.looks import (
+    MISSING,
+    NONFINITE,
+    Called,
+    Seen,
+    nonfinite,
+    note,
+    see,
+    value_at,
+)
 from tensortutor.worker.lens.statements import Path, Plan, Statement, Target, plan
 
 ALWAYS = 4
@@ -29,7 +38,10 @@ clock = time.perf_counter
 
 @dataclass(eq=False)
 class Glimpse:
-    """What a target was at the last look. at: the execution. before: at its first, if different."""
+    """What a target was at the last look. at: the execution. varies: between the looks.
+
+    looks: how many there were.
+    """
 
     seen: Seen
     how: str
@@ -38,6 +50,8 @@ class Glimpse:
     detached: str = ""
     device_from: Any = None
     dtype_from: Any = None
+    varies: bool = False
+    looks: int = 1
 
 
 @dataclass(eq=False)
@@ -46,6 +60,7 @@ class Record:
 
     count: its executions; next: the one to look at next; looked: the last one. before: what its
     operands were before the last look; fresh: those that may be something else the next time.
+    is_paced: its executions are counted although it is not followed. at_least: they are not.
     """
 
     statement: Statement
@@ -58,10 +73,15 @@ class Record:
     fresh: tuple[Path, ...] | None = None
     glimpses: dict[str, Glimpse] = field(default_factory=dict)
     returned: dict[CodeType, Seen] = field(default_factory=dict)
+    is_paced: bool = False
+    at_least: bool = False
 
 
 class Recorder:
-    """The records of a program. nan: where NaN was first seen, as (record, name, execution)."""
+    """The records of a program.
+
+    firsts: where NaN and infinity were first seen: "nan" or "inf" -> (record, name, execution).
+    """
 
     def __init__(
         self, tree: ast.Module, code: CodeType, on_leave: Callable[[FrameType], None] | None = None
@@ -76,7 +96,7 @@ class Recorder:
         }
         self.functions = {line: Record(one) for line, one in self.plan.functions.items()}
         self.stack: list[Activation] = []
-        self.nan: tuple[Record, str, int] | None = None
+        self.firsts: dict[str, tuple[Record, str, int]] = {}
         self.failures = 0
         self._by_code: dict[int, list[Record]] = {}
         self._spent = 0.0
@@ -167,6 +187,8 @@ class Recorder:
             glimpse = record.glimpses[name] = Glimpse(seen, target.how, record.count)
         if where:
             compare(glimpse, seen, record.before, target.path)
+        glimpse.looks += 1
+        glimpse.varies = glimpse.varies or seen[:2] != glimpse.seen[:2]
         glimpse.seen = seen
         glimpse.at = record.count
         self._search(record, name, seen, value)
@@ -184,7 +206,12 @@ class Recorder:
                 if seen is None:
                     continue
                 name = "return" if len(values) == 1 else f"return[{index}]"
-                record.glimpses[name] = Glimpse(seen, "returned", record.count)
+                before = record.glimpses.get(name)
+                varies = before is not None and (before.varies or before.seen[:2] != seen[:2])
+                looks = 1 if before is None else before.looks + 1
+                record.glimpses[name] = Glimpse(
+                    seen, "returned", record.count, varies=varies, looks=looks
+                )
                 self._search(record, name, seen, item)
                 if caller is not None and len(values) == 1:
                     caller.returned[frame.f_code] = seen
@@ -193,8 +220,9 @@ class Recorder:
         self.charge(clock() - begun)
 
     def _search(self, record: Record, name: str, seen: Seen, value: Any) -> None:
-        if self.nan is None and seen.dtype.is_floating_point and has_nan(value, seen):
-            self.nan = (record, name, record.count)
+        if len(self.firsts) < len(NONFINITE) and seen.dtype.is_floating_point:
+            for kind in nonfinite(value, seen):
+                self.firsts.setdefault(kind, (record, name, record.count))
 
     def last_looks(self, frame: FrameType) -> None:
         """The names of a frame that is about to go still hold what was stored last."""

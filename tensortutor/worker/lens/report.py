@@ -61,13 +61,14 @@ class Lens:
                 stack.enter_context(self._watch.watching())
             if self._profiler is not None:
                 stack.enter_context(self._profiler.profiling())
-            exec(code, namespace)
+            exec(code if self._watch is None else self._watch.code, namespace)
 
     def report(self, namespace: dict[str, Any], error: BaseException | None) -> Iterator[Event]:
         """What there is to say of a program that has ended, with `error` if it raised."""
         budget = Budget()
         with peek.quietly():
             if self._watch is not None:
+                self._watch.settle(error)
                 yield from self._lines(self._watch, error)
             elif self._look.trace and not isinstance(error, SyntaxError):
                 yield Trace((), note=NOT_FOLLOWED)

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from tensortutor.worker.lens.recorder import GENERATOR, Record, Recorder
+from tensortutor.worker.lens.pacing import Pacer
+from tensortutor.worker.lens.recorder import GENERATOR, Activation, Record, Recorder
 from tensortutor.worker.lens.statements import INNER_FRAMES
 
 OBSERVED = 3
@@ -35,6 +36,7 @@ QUIET = (
 """Files whose functions are not followed: importing, compiling, making batches of samples."""
 FOLLOW_S = 2e-5
 """What it costs to follow a regular call."""
+OWN = Pacer.arrive.__code__.co_filename
 OPEN, CLOSED, KNOWN = -1, -2, -3
 Call = tuple[int, int, int]
 Heads = tuple[Record, ...]
@@ -86,6 +88,32 @@ class Tracer:
         """Trace no more, in this process."""
         self._is_active.clear()
         sys.settrace(None)
+
+    def pause(self) -> None:
+        """Trace nothing until `resume`."""
+        self._is_active.clear()  # so that no frame's end switches tracing on
+        sys.settrace(None)
+
+    def resume(self) -> None:
+        """Trace again; the frames of before still have their trace functions."""
+        self._is_active.append(True)
+        sys.settrace(self.call)
+
+    def following(self) -> bool:
+        """This call is traced."""
+        return sys.gettrace() is self.call
+
+    def activation(self, frame: FrameType) -> Activation | None:
+        """What a frame is traced with."""
+        found = getattr(frame.f_trace, "__self__", None)
+        return found if type(found) is Activation else None
+
+    def follow(self, frame: FrameType) -> Activation | None:
+        """Trace a frame that has begun untraced."""
+        found = self._recorder.enter(frame)
+        if found is not None:
+            frame.f_trace = found.trace
+        return found
 
     def _make_call(self) -> Trace:
         """The global trace function: every Python function that begins pays for it.
@@ -180,7 +208,8 @@ class Tracer:
             if is_quiet(code):
                 self._fates[call] = CLOSED
                 return None
-            if code.co_flags & GENERATOR or len(self._fates) > MOST_CALLS:
+            own = code.co_filename == OWN  # these may switch tracing off and on themselves
+            if own or code.co_flags & GENERATOR or len(self._fates) > MOST_CALLS:
                 self._fates[call] = OPEN
                 return None
             self._fates[call] = 0

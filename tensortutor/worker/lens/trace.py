@@ -26,6 +26,9 @@ CONVERTING = (
     "type", "type_as", "tensor", "as_tensor",
 )  # fmt: skip
 STRETCHED = "broadcast"
+FEW = 3
+"""So few looks, all alike, do not tell that a name is always the same."""
+NONFINITE = {"nan": "NaN", "inf": "Inf"}
 
 
 def trace_of(recorder: Recorder, broadcasts: tuple[Broadcast, ...], note: str) -> Trace:
@@ -59,7 +62,8 @@ def told(record: Record, recorder: Recorder, stretched: list[tuple[int, Mark]]) 
         made[-1] = Made(
             made[-1].name, made[-1].words, made[-1].how, made[-1].seen, (*made[-1].marks, *here)
         )
-    return Line(statement.line, statement.end_line, record.count // statement.runs, tuple(made))
+    count = record.count // statement.runs
+    return Line(statement.line, statement.end_line, count, tuple(made), record.at_least)
 
 
 def words(seen: Seen) -> str:
@@ -82,10 +86,13 @@ def marks(name: str, glimpse: Glimpse, record: Record, recorder: Recorder) -> It
         yield Mark("dtype", f"{before} → {words(glimpse.seen).partition('[')[0]}")
     if glimpse.detached:
         yield Mark("detached", f"no longer part of the graph of {peek.cut(glimpse.detached, 40)}")
-    if recorder.nan is not None and recorder.nan[:2] == (record, name):
-        at = recorder.nan[2]
-        when = f" at execution {at}" if record.count > 1 else ""
-        yield Mark("nan", f"NaN was first seen here{when}")
+    if glimpse.at < record.count and (glimpse.varies or glimpse.looks < FEW):
+        at, count = (n // record.statement.runs for n in (glimpse.at, record.count))
+        yield Mark("earlier", f"seen at execution {at:,} of {count:,}; it may differ later")
+    for kind, (where, called, at) in recorder.firsts.items():
+        if (where, called) == (record, name):
+            when = f" at execution {at}" if record.count > 1 else ""
+            yield Mark(kind, f"{NONFINITE[kind]} was first seen here{when}")
 
 
 def operations_of(statement: Statement) -> set[str]:

@@ -1,0 +1,66 @@
+"""What the tabs of the lens have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Static
+
+from tensortutor.ui.widgets.panes import Occasion, ResultPane
+
+if TYPE_CHECKING:
+    from tensortutor.protocol.events import Event
+
+
+class LensPane(ResultPane):
+    """A tab that shows the last event of its kinds; until then a word."""
+
+    NOTHING = ""
+    KINDS: tuple[type, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """A word as long as there is nothing, and room below it."""
+        yield Static(self.NOTHING, classes="lens-word", markup=False)
+        yield Vertical(classes="lens-room")
+
+    @property
+    def room(self) -> Vertical:
+        """Where the pane shows what it has."""
+        return self.query_one(".lens-room", Vertical)
+
+    def begin(self, occasion: Occasion) -> None:
+        """What the last run showed goes."""
+        del occasion
+        self.forget()
+
+    def forget(self) -> None:
+        """Show the word alone."""
+        self.room.remove_children()
+        self.query_one(".lens-word", Static).update(self.NOTHING)
+        self.query_one(".lens-word").display = True
+
+    def concerns(self, event: Event) -> bool:
+        """Its kinds, when there is something in them."""
+        return isinstance(event, self.KINDS) and has_content(event)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Show what concerns this pane."""
+        mine = [event for event in events if self.concerns(event)]
+        if mine:
+            self.query_one(".lens-word").display = False
+            self.present(mine)
+
+    def present(self, events: Sequence[Event]) -> None:
+        """Show events of its kinds."""
+        raise NotImplementedError
+
+
+def has_content(event: Event) -> bool:
+    """Whether an event of the lens has anything to be shown."""
+    return any(
+        getattr(event, name, ())
+        for name in ("tensors", "modules", "optimizers", "roots", "rows", "note")
+    )
