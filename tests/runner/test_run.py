@@ -275,3 +275,14 @@ def test_a_run_that_comes_before_torch_says_so(tmp_path):
         events = run(runner, "print('there')")
     assert "being loaded" in only(events, Notice).text
     assert text(events) == "there\n"
+
+
+def test_nothing_of_the_zygote_is_left_in_a_programs_process(runner):
+    source = (
+        "import gc, sys\ngc.unfreeze()\nfrom tensortutor.worker.link import Link\n"
+        "print(sum(type(o) is Link for o in gc.get_objects()))\n"
+        "frame, names = sys._getframe(), []\nwhile frame:\n"
+        "    names.append(frame.f_code.co_filename.rpartition('/')[2])\n    frame = frame.f_back\n"
+        "print(names.count('zygote.py'))\n"
+    )
+    assert text(run(runner, source)) == "1\n1\n"
