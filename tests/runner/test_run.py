@@ -180,6 +180,20 @@ def test_kept_output_is_bounded_and_the_rest_counted(runner):
     events = run(runner, "print('x' * 4999)", limits=limits)
     assert len(text(events)) == 1000
     assert events[-1].dropped == 4000
+    assert events[-2] == Notice(
+        "The program has printed 0.001 MB, the limit of a run; the rest is counted, not kept."
+    )
+
+
+def test_that_output_is_no_longer_kept_is_said_while_the_program_goes_on(runner):
+    source = "print('x' * 2000)\nwhile True:\n    print('more')\n"
+    run = runner.start(Job(source, limits=Limits(output_bytes=1000)))
+    notices = []
+    for event in run:
+        if isinstance(event, Notice):
+            notices.append(event)
+            run.stop()
+    assert len(notices) == 1
 
 
 def test_every_run_starts_clean(runner):
