@@ -72,6 +72,7 @@ ASKED_FOR = {
     Profile: "profile",
 }
 """Which field of `Look` asks for which event."""
+TOO_MUCH = "The program has printed {:g} MB, the limit of a run; the rest is counted, not kept."
 FORGED = "Something other than the checks reported a result; it does not count."
 
 
@@ -311,13 +312,17 @@ class Run:
         return hmac.compare_digest(sign.hexdigest(), mac.encode("ascii", "replace").decode())
 
     def _output(self, output: Output) -> Iterator[Event]:
-        """Keep what the limit allows, count the rest."""
-        room = self._job.limits.output_bytes - self._kept
+        """Keep what the limit allows, count the rest, and say so when that begins."""
+        limit = self._job.limits.output_bytes
+        room = limit - self._kept
         text = output.text[:room] if room > 0 else ""
+        is_first = len(text) < len(output.text) and not self._dropped
         self._kept += len(text)
         self._dropped += len(output.text) - len(text)
         if text:
             yield Output(output.stream, text)
+        if is_first:
+            yield Notice(TOO_MUCH.format(limit / 1e6))
 
     def _judged(self, checks: tuple[str, ...], *, is_done: bool) -> Judged:
         """The sum. Nothing has passed if a result was forged or the program did not end well."""

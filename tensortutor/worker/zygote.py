@@ -13,6 +13,8 @@ import signal
 import socket
 import sys
 import weakref
+from collections.abc import Callable
+from functools import partial
 
 from tensortutor.protocol.framing import encode
 from tensortutor.protocol.setup import (
@@ -31,28 +33,44 @@ QUIET_S = 2.0
 
 
 def main(control_descriptor: int) -> None:
-    """Serve until the host goes away."""
+    """Serve until the host goes away. In a forked process: become the keeper of a spare."""
+    newborn = serve(control_descriptor)
+    if newborn is not None:
+        try:
+            newborn()
+        finally:
+            os._exit(70)
+
+
+def serve(control_descriptor: int) -> Callable[[], None] | None:
+    """Import torch and fork for the host until it goes away.
+
+    Returns None then, and in each forked process what that one is to do: nothing of the zygote's
+    is on its stack any more, where a program could find it.
+    """
     control = socket.socket(fileno=control_descriptor)
     control.set_inheritable(False)
     if kernel.LINUX:
         # While torch is being imported nobody listens to the host's going away.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if is_deserted(control):
-        return
+        return None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = Link(control)
     setup = link.receive()
     if not isinstance(setup, Setup):
-        return
+        return None
     try:
         ready = warm_up(setup)
     except Exception as error:
         link.send(Failed(f"PyTorch could not be imported: {type(error).__name__}: {error}"))
-        return
+        return None
     link.send(ready)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report to the host, not to us
     while isinstance(order := link.receive(), MakeSpare):
-        make_spare(control, dataclasses.replace(setup, device=order.device))
+        newborn = make_spare(control, dataclasses.replace(setup, device=order.device))
+        if newborn is not None:
+            return newborn
         if "torch._dynamo" not in sys.modules and is_quiet(control):
             import torch._dynamo  # noqa: F401  (the first optimizer of a program wants it: 1 s)
 
@@ -60,6 +78,7 @@ def main(control_descriptor: int) -> None:
 
             hiding.hide()
             make_cheap_to_fork()
+    return None
 
 
 def warm_up(setup: Setup) -> Ready:
@@ -99,8 +118,11 @@ def make_cheap_to_fork() -> None:
     gc.freeze()  # a collection in a child would copy every page that holds an object
 
 
-def make_spare(control: socket.socket, setup: Setup) -> None:
-    """Fork one waiting process and send the host its descriptors."""
+def make_spare(control: socket.socket, setup: Setup) -> Callable[[], None] | None:
+    """Fork one waiting process and send the host its descriptors.
+
+    Returns None, and in the forked process what it is to do.
+    """
     from tensortutor.worker.keeper import keep
 
     channel, channel_end = socket.socketpair()
@@ -116,9 +138,9 @@ def make_spare(control: socket.socket, setup: Setup) -> None:
                 mine.close()
             os.close(out)
             os.close(err)
-            keep(setup, channel_end, status_end, out_end, err_end)
-        finally:
+        except BaseException:
             os._exit(70)  # a child must never come back into the zygote's loop
+        return partial(keep, setup, channel_end, status_end, out_end, err_end)
     message = encode(message_to_json(SpareMade(pid)))
     with contextlib.suppress(BrokenPipeError):  # the host is gone; the spare finds that out too
         socket.send_fds(control, [message], [channel.fileno(), status.fileno(), out, err])
@@ -126,3 +148,4 @@ def make_spare(control: socket.socket, setup: Setup) -> None:
         socket_.close()
     for descriptor in (out, out_end, err, err_end):
         os.close(descriptor)
+    return None

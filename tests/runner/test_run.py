@@ -180,6 +180,20 @@ def test_kept_output_is_bounded_and_the_rest_counted(runner):
     events = run(runner, "print('x' * 4999)", limits=limits)
     assert len(text(events)) == 1000
     assert events[-1].dropped == 4000
+    assert events[-2] == Notice(
+        "The program has printed 0.001 MB, the limit of a run; the rest is counted, not kept."
+    )
+
+
+def test_that_output_is_no_longer_kept_is_said_while_the_program_goes_on(runner):
+    source = "print('x' * 2000)\nwhile True:\n    print('more')\n"
+    run = runner.start(Job(source, limits=Limits(output_bytes=1000)))
+    notices = []
+    for event in run:
+        if isinstance(event, Notice):
+            notices.append(event)
+            run.stop()
+    assert len(notices) == 1
 
 
 def test_every_run_starts_clean(runner):
@@ -275,3 +289,14 @@ def test_a_run_that_comes_before_torch_says_so(tmp_path):
         events = run(runner, "print('there')")
     assert "being loaded" in only(events, Notice).text
     assert text(events) == "there\n"
+
+
+def test_nothing_of_the_zygote_is_left_in_a_programs_process(runner):
+    source = (
+        "import gc, sys\ngc.unfreeze()\nfrom tensortutor.worker.link import Link\n"
+        "print(sum(type(o) is Link for o in gc.get_objects()))\n"
+        "frame, names = sys._getframe(), []\nwhile frame:\n"
+        "    names.append(frame.f_code.co_filename.rpartition('/')[2])\n    frame = frame.f_back\n"
+        "print(names.count('zygote.py'))\n"
+    )
+    assert text(run(runner, source)) == "1\n1\n"

@@ -70,13 +70,15 @@ class CodeScreen(AskingScreen):
             return
         self.session.tick()
         self.editor.mark({})
+        # Each key starts the wait anew, but does not touch the last one that may be begun.
         now = time.monotonic()
         if self._saving is None:
             self._save_by = now + SAVE_WITHIN_S
+        elif now + SAVE_AFTER_S > self._save_by:
+            return
         else:
             self._saving.stop()
-        wait = min(SAVE_AFTER_S, max(0.0, self._save_by - now))
-        self._saving = self.set_timer(wait, self._save)
+        self._saving = self.set_timer(SAVE_AFTER_S, self._save)
 
     def _save(self) -> None:
         self._saving = None
