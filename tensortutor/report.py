@@ -153,16 +153,20 @@ def failure_lines(
     explanations: Mapping[str, Explained],
     replay: str,
     printer: Printer,
+    *,
+    every: bool = False,
 ) -> Iterator[str]:
     """What there is to know about failures, those that are equal told once.
 
-    explanations: of errors, by the check that they ended. replay: the command that repeats the
-    checks with the same inputs.
+    One mistake often fails several checks: the first is told whole, of the others the name, unless
+    `every` asks for more. explanations: of errors, by the check that they ended. replay: the
+    command that repeats the checks with the same inputs.
     """
     groups: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
         groups.setdefault(verdict.failure, []).append(verdict)
-    for first, *others in groups.values():
+    whole = list(groups.values()) if every else list(groups.values())[:1]
+    for first, *others in whole:
         names = [first.check, *(other.check for other in others)]
         yield from failed_lines(names, first.message, printer)
         for part in PARTS:
@@ -172,6 +176,13 @@ def failure_lines(
         yield from indented("seed", f"{first.seed}, to replay: {replay} --seed {first.seed}")
         if first.check in explanations:
             yield from explained_lines(explanations[first.check], printer.width)
+    rest = [verdict for verdict in verdicts if not any(verdict in group for group in whole)]
+    for verdict in rest:
+        yield from failed_lines([verdict.check], "", printer)
+    if rest:
+        which = "This may" if len(rest) == 1 else "These may"
+        yield from indented("", f"{which} have the same cause. What was found, in full:")
+        yield from indented("", f"    {replay} --seed {rest[0].seed} --all")
 
 
 def failed_lines(checks: Sequence[str], message: str, printer: Printer) -> Iterator[str]:
