@@ -211,6 +211,29 @@ def indented(label: str, text: str, width: int = 0) -> Iterator[str]:
             indent = " " * len(indent)
 
 
+def hanging(text: str, width: int, indent: int) -> Iterator[str]:
+    """A message as a program prints it: each of its lines wrapped, its own continuation set in.
+
+    Only spaces are broken at, so that names and paths stay whole. Tabs become four spaces.
+    """
+    for line in neutral(text).expandtabs(4).splitlines():
+        deep = indent + len(line) - len(line.lstrip())
+        yield from textwrap.wrap(
+            line,
+            width,
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (deep + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+
+
+def to_do(words: str, command: str, width: int) -> Iterator[str]:
+    """What to do, and the command for it: on a line of its own, whole, where both are too long."""
+    line = f"{words} {command}"
+    yield from [line] if len(line) <= width else [words, f"    {command}"]
+
+
 def explained_lines(event: Explained, width: int) -> Iterator[str]:
     """What an error means and how to get out, under the report of the error itself."""
     yield from indented("", event.title, width)

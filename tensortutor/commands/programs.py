@@ -27,7 +27,14 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.jobs import Job, Look
 from tensortutor.protocol.lens import LENS
-from tensortutor.report import ending, explained_lines, failed_lines, failure_lines, passed_line
+from tensortutor.report import (
+    ending,
+    explained_lines,
+    failed_lines,
+    failure_lines,
+    passed_line,
+    to_do,
+)
 
 FAILED = 1
 
@@ -277,6 +284,6 @@ def _tell_passed(session: Session, lesson: Lesson, opened: tuple[Lesson, ...]) -
     printer.line(f"{printer.paint('Passed', 'green')}: {lesson.title}")
     for one in opened:
         printer.line(f"Opened: {one.id}, {one.title}")
-    printer.line(
-        f"A solution beside your code: tensortutor compare {lesson.id}{chosen(session.options)}"
-    )
+    command = f"tensortutor compare {lesson.id}{chosen(session.options)}"
+    for line in to_do("A solution beside your code:", command, printer.width):
+        printer.line(line)
