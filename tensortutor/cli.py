@@ -73,6 +73,7 @@ LESSON = arg("lesson_name", metavar="LESSON", help="its id, its slug, or its num
 CHAPTER = arg("name", metavar="CHAPTER", nargs="?", help="its id or its number; default: all")
 ANYWAY = arg("--anyway", action="store_true", help="even if the lesson is locked")
 OWN_FILE = arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson")
+ALL = arg("--all", action="store_true", help="tell every failure in full, not the first alone")
 STEP = arg("--step", type=positive, metavar="N", help="one step, from 1")
 
 COMMANDS = (
@@ -120,6 +121,7 @@ COMMANDS = (
             LESSON,
             OWN_FILE,
             arg("--seed", type=seed, metavar="N", help="repeat the inputs of an earlier check"),
+            ALL,
             ANYWAY,
         ),
         json=True,
@@ -128,11 +130,7 @@ COMMANDS = (
         "watch",
         "saves.watch",
         "put the checks of a lesson to your code at each save, until Ctrl+C",
-        (
-            LESSON,
-            OWN_FILE,
-            ANYWAY,
-        ),
+        (LESSON, OWN_FILE, ALL, ANYWAY),
         json=True,
     ),
     Command(

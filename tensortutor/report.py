@@ -153,16 +153,20 @@ def failure_lines(
     explanations: Mapping[str, Explained],
     replay: str,
     printer: Printer,
+    *,
+    every: bool = False,
 ) -> Iterator[str]:
     """What there is to know about failures, those that are equal told once.
 
-    explanations: of errors, by the check that they ended. replay: the command that repeats the
-    checks with the same inputs.
+    One mistake often fails several checks: the first is told whole, of the others the name, unless
+    `every` asks for more. explanations: of errors, by the check that they ended. replay: the
+    command that repeats the checks with the same inputs.
     """
     groups: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
         groups.setdefault(verdict.failure, []).append(verdict)
-    for first, *others in groups.values():
+    whole = list(groups.values()) if every else list(groups.values())[:1]
+    for first, *others in whole:
         names = [first.check, *(other.check for other in others)]
         yield from failed_lines(names, first.message, printer)
         for part in PARTS:
@@ -172,6 +176,13 @@ def failure_lines(
         yield from indented("seed", f"{first.seed}, to replay: {replay} --seed {first.seed}")
         if first.check in explanations:
             yield from explained_lines(explanations[first.check], printer.width)
+    rest = [verdict for verdict in verdicts if not any(verdict in group for group in whole)]
+    for verdict in rest:
+        yield from failed_lines([verdict.check], "", printer)
+    if rest:
+        which = "This may" if len(rest) == 1 else "These may"
+        yield from indented("", f"{which} have the same cause. What was found, in full:")
+        yield from indented("", f"    {replay} --seed {rest[0].seed} --all")
 
 
 def failed_lines(checks: Sequence[str], message: str, printer: Printer) -> Iterator[str]:
@@ -198,6 +209,29 @@ def indented(label: str, text: str, width: int = 0) -> Iterator[str]:
         for part in parts or [""]:
             yield f"{indent}{part}".rstrip()
             indent = " " * len(indent)
+
+
+def hanging(text: str, width: int, indent: int) -> Iterator[str]:
+    """A message as a program prints it: each of its lines wrapped, its own continuation set in.
+
+    Only spaces are broken at, so that names and paths stay whole. Tabs become four spaces.
+    """
+    for line in neutral(text).expandtabs(4).splitlines():
+        deep = indent + len(line) - len(line.lstrip())
+        yield from textwrap.wrap(
+            line,
+            width,
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (deep + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+
+
+def to_do(words: str, command: str, width: int) -> Iterator[str]:
+    """What to do, and the command for it: on a line of its own, whole, where both are too long."""
+    line = f"{words} {command}"
+    yield from [line] if len(line) <= width else [words, f"    {command}"]
 
 
 def explained_lines(event: Explained, width: int) -> Iterator[str]:

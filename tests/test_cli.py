@@ -572,15 +572,41 @@ def test_equal_failures_are_told_once_and_listed_as_json(tmp_path: Path) -> None
     assert all("defines no `centre`" in verdict["message"] for verdict in verdicts)
 
 
-def test_failures_that_differ_are_told_apart(tmp_path: Path) -> None:
+SEVERAL = "def centre(x):\n    x.add_(1)\n    return x[0]\n"
+
+
+def test_of_failures_that_differ_the_first_is_told_whole(tmp_path: Path) -> None:
     answer = tmp_path / "answer.py"
-    answer.write_text("def centre(x):\n    x.add_(1)\n    return x[0]\n")
+    answer.write_text(SEVERAL)
     lines = tensortutor("check", MEANS, str(answer)).stdout.splitlines()
     assert [line for line in lines if line[0] in "✓✗"] == [
         f"✗ failed  {CENTRED}",
         f"✗ failed  {COMPUTED}",
         f"✗ failed  {UNTOUCHED}",
     ]
+    second = lines.index(f"✗ failed  {COMPUTED}")
+    assert any(line.startswith("    seed ") for line in lines[:second])
+    assert lines[second + 1] == f"✗ failed  {UNTOUCHED}"
+    assert "may have the same cause" in lines[second + 2]
+    program, *command = shlex.split(lines[second + 3])
+    assert (program, command[-1], len(lines)) == ("tensortutor", "--all", second + 4)
+    every = tensortutor(*command, course=None).stdout
+    assert every.count("    seed      ") == 3
+    assert "may have the same cause" not in every
+    assert "\n".join(lines[:second]) in every
+
+
+def test_what_the_answer_writes_does_not_tear_the_list_apart(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.py"
+    source = "import warnings\nprint('loaded')\n" + SEVERAL.replace("    x.add_(1)", "{}")
+    answer.write_text(source.format("    warnings.warn('careful')\n    print('at work', end='')"))
+    status, screen = on_terminal(["--course", str(TINY), "check", MEANS, str(answer)])
+    assert status == 1
+    parts = ("loaded", "✓", "While it was checked", "UserWarning: careful", "at work\n", "✗")
+    places = [screen.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "✓" not in screen[places[2] :]
+    assert "✗" not in screen[: places[2]]
 
 
 # --- a whole course, step by step, without the app ---

@@ -1,5 +1,6 @@
 """Short words for values: `f32[2, 3]`, as the lens and the checks show them."""
 
+import itertools
 import re
 from collections import OrderedDict
 from typing import Any
@@ -22,6 +23,8 @@ SHORT = {
 }
 BY_NAME = {str(dtype).removeprefix("torch."): word for dtype, word in SHORT.items()}
 LONGEST = 60
+MOST, FEWEST = 6, 3
+"""Items of a container that are shown: so many if they are short, else so few."""
 ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
 """Says nothing to a learner: such a value is told by its type."""
 
@@ -36,18 +39,19 @@ def describe(value: Any) -> str:
         return describe_array(value)
     if isinstance(value, (torch.nn.Module, torch.optim.Optimizer)):
         return type(value).__name__
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        items = ", ".join(describe(item) for item in value[:3])
-        more = f", … {len(value)} in all" if len(value) > 3 else ""
-        if isinstance(value, tuple) and len(value) == 1:
-            more = ","
-        return f"[{items}{more}]" if isinstance(value, list) else f"({items}{more})"
+    if type(value) in (list, tuple):
+        comma = "," if type(value) is tuple and len(value) == 1 else ""
+        items = listed([describe(item) for item in value[:MOST]], len(value)) + comma
+        return f"[{items}]" if type(value) is list else f"({items})"
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return describe_named(value)
     if type(value) in (dict, OrderedDict):
-        pairs = [f"{describe(key)}: {describe(item)}" for key, item in list(value.items())[:3]]
-        more = f", … {len(value)} in all" if len(value) > 3 else ""
-        return f"{{{', '.join(pairs)}{more}}}"
+        some = itertools.islice(value.items(), MOST)
+        pairs = [f"{describe(key)}: {describe(item)}" for key, item in some]
+        return f"{{{listed(pairs, len(value))}}}"
+    if type(value) in (set, frozenset) and value:
+        items = listed(sorted(map(describe, value))[:MOST], len(value))  # a set has no order
+        return f"{{{items}}}"
     try:
         if callable(value) and hasattr(value, "__name__"):
             return str(value.__name__)
@@ -55,6 +59,14 @@ def describe(value: Any) -> str:
         return with_article(type(value).__name__) if ADDRESS.search(text) else shorten(text)
     except Exception as error:  # a learner's __repr__ may raise anything
         return f"<{type(value).__name__}: repr raised {type(error).__name__}>"
+
+
+def listed(words: list[str], count: int) -> str:
+    """The first items of a container of so many, as words. Up to six short ones are all shown."""
+    text = ", ".join(words)
+    if len(words) == count and (count <= FEWEST or len(text) <= LONGEST):
+        return text
+    return f"{', '.join(words[:FEWEST])}, … {count} in all"
 
 
 def describe_tensor(tensor: torch.Tensor) -> str:

@@ -27,6 +27,7 @@ from tensortutor.checking.describe import (
     describe_values,
     with_article,
 )
+from tensortutor.checking.differences import describe_both, difference
 
 _as_dtype = Tensor.to
 PLAIN = (bool, int, float, complex, str, list, tuple, dict)
@@ -124,13 +125,27 @@ def _expect_same(got: Any, wanted: Any, name: str, path: str, hints: Hints) -> N
     elif not _same(got, wanted):
         number = {type(got), type(wanted)} == {int, float}
         other_type = _is_of_another_type(got, wanted) and not number
+        found, right = describe_both(got, wanted)
         raise Unmet(
             f"{name} is not what it should be",
-            got=describe(got),
-            expected=describe(wanted),
-            where=f"at {path}" if path else "",
+            got=found,
+            expected=right,
+            where=_where(got, wanted, path),
             hint=advice.on_type(got, wanted) if other_type else hints.value,
         )
+
+
+def _where(got: Any, wanted: Any, path: str) -> str:
+    """Where two values differ, beyond what their descriptions say."""
+
+    def same(index: int) -> bool:
+        try:
+            _expect_same(got[index], wanted[index], "", "", Hints("", "", "", ""))
+        except Unmet:
+            return False
+        return True
+
+    return difference(got, wanted, path, same)
 
 
 def _keys(got: Any, wanted: Any) -> Iterable[Any] | None:

@@ -14,6 +14,7 @@ from tensortutor.learner.unlock import opened_by, shown_by
 from tensortutor.learner.workspace import file_name
 from tensortutor.protocol.drawings import Drawing, Picture, Plot
 from tensortutor.protocol.events import (
+    CheckStarted,
     Event,
     Explained,
     Finished,
@@ -26,7 +27,14 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.jobs import Job, Look
 from tensortutor.protocol.lens import LENS
-from tensortutor.report import ending, explained_lines, failed_lines, failure_lines, passed_line
+from tensortutor.report import (
+    ending,
+    explained_lines,
+    failed_lines,
+    failure_lines,
+    passed_line,
+    to_do,
+)
 
 FAILED = 1
 
@@ -130,17 +138,18 @@ def _tell(session: Session, event: Event, *, aside: bool = False) -> None:
 def check(session: Session, arguments: Namespace) -> int:
     """Put the lesson's checks to the learner's code, and keep what comes of it."""
     lesson = session.open_lesson(arguments.lesson_name, arguments.anyway)
-    status = check_once(session, lesson, arguments.file, seed=arguments.seed)
+    status = check_once(session, lesson, arguments.file, seed=arguments.seed, every=arguments.all)
     return FAILED if status is None else status
 
 
 def check_once(
     session: Session, lesson: Lesson, file: str | None, *, seed: int | None = None,
-    enough: Callable[[], bool] | None = None,
+    every: bool = False, enough: Callable[[], bool] | None = None,
 ) -> int | None:  # fmt: skip
     """Check a lesson's code, and keep what comes of it. Returns the status.
 
-    enough: asked now and then; when it says so the check is given up, and None returned.
+    every: tell all failures whole, not the first alone. enough: asked now and then; when it says so
+    the check is given up, and None returned.
     Raises Refused or StorageError if there is no code that can be read.
     """
     from tensortutor.course.jobs import check_job
@@ -156,7 +165,7 @@ def check_once(
     heard = follow(session.runner(), job, None if enough is None else is_enough)
     # Of a check that is given up nothing is summed up.
     events = (e for e in heard if not (given_up and isinstance(e, (Judged, Finished))))
-    judged = _judge(session, session.explained(events), again)
+    judged = _judge(session, session.explained(events), again, every)
     return None if given_up else _keep(session, lesson, judged, file)
 
 
@@ -175,14 +184,16 @@ def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, st
     return source, file_name(lesson, index), f"tensortutor check {lesson.id}{options}"
 
 
-def _judge(session: Session, events: Iterable[Event], again: str) -> Judged:
+def _judge(session: Session, events: Iterable[Event], again: str, every: bool) -> Judged:
     """Report a check run as it happens. Returns its sum; empty if it never came so far.
 
-    Failures wait for the sum: only then is it known which of them are equal.
+    Failures wait for the sum: only then is it known which of them are equal. What the program
+    writes while it is checked waits for the end of the list that it would tear apart.
     """
     judged, failures, printer = Judged((), ()), list[Verdict](), session.printer
     explanations: dict[str, Explained] = {}
-    for event in events:
+    aside = _Aside(session)
+    for event in aside.passing(events):
         if isinstance(event, Judged):
             judged = event
         if session.json:
@@ -194,12 +205,48 @@ def _judge(session: Session, events: Iterable[Event], again: str) -> Judged:
         elif isinstance(event, Explained) and event.check:
             explanations[event.check] = event
         elif isinstance(event, Judged):
-            failed = failure_lines(failures, explanations, again, printer)
+            aside.tell()
+            failed = failure_lines(failures, explanations, again, printer, every=every)
             for line in (*failed, *_missing(session, event)):
                 printer.line(line)
         else:
-            _tell(session, event, aside=True)
+            aside.take(event)
     return judged
+
+
+class _Aside:
+    """What is said beside the checks: at once before they begin, then together."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._waiting: list[Event] | None = None
+
+    def passing(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The same events; what waits when they break off is told."""
+        try:
+            for event in events:
+                if isinstance(event, CheckStarted) and self._waiting is None:
+                    self._waiting = []
+                yield event
+        finally:
+            self.tell()
+
+    def take(self, event: Event) -> None:
+        """Tell an event now, or later."""
+        if self._waiting is None:
+            _tell(self._session, event, aside=True)
+        else:
+            self._waiting.append(event)
+
+    def tell(self) -> None:
+        """Tell what waits, and from now on everything at once."""
+        waiting, self._waiting = self._waiting or [], None
+        if any(isinstance(event, (Output, Raised)) for event in waiting):
+            self._session.printer.note("While it was checked, the program wrote:")
+        for event in waiting:
+            _tell(self._session, event, aside=True)
+        if waiting and isinstance(waiting[-1], Output) and not waiting[-1].text.endswith("\n"):
+            self._session.printer.error_line("")
 
 
 def _missing(session: Session, judged: Judged) -> Iterator[str]:
@@ -236,7 +283,9 @@ def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None) ->
     elif judged.ok:
         _tell_passed(session, lesson, opened, shown)
         compare = f"tensortutor compare {lesson.id}{f' {shlex.quote(file)}' if file else ''}"
-        session.printer.line(f"A solution beside it: {compare}{session.again(lesson)}")
+        command = f"{compare}{session.again(lesson)}"
+        for line in to_do("A solution beside your code:", command, session.printer.width):
+            session.printer.line(line)
     return 0 if judged.ok else FAILED
 
 

@@ -22,6 +22,8 @@ def answer(session: Session, arguments: Namespace) -> int:
     text = " ".join(arguments.value)
     try:
         value = answers.read(quiz, text)
+    except answers.Nearly as near:
+        raise Refused(str(near)) from None
     except answers.NotAnAnswer as error:
         raise Refused(f"{text!r} is no answer to this question. {error}") from None
     right = answers.is_right(quiz, value)

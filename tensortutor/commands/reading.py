@@ -11,6 +11,7 @@ from tensortutor.course.material import Prose
 from tensortutor.course.model import Chapter, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import Credit, continue_at, missing, next_lesson, state
+from tensortutor.report import to_do
 
 if TYPE_CHECKING:
     from tensortutor.commands.render import Page
@@ -171,23 +172,25 @@ def next_step(session: Session, arguments: Namespace) -> int:
     _say_file(session, lesson, index)
     printer.line()
     todo = left_to_do(session, lesson, index)
-    printer.line(todo or f"Go on: tensortutor next{chosen(session.options)}")
+    what, command = todo or ("Go on:", f"tensortutor next{chosen(session.options)}")
+    for line in to_do(what, command, printer.width):
+        printer.line(line)
     session.progress.set_place(lesson.id, index)
     if not todo:
         session.progress.mark_step(lesson.id, index)
     return 0
 
 
-def left_to_do(session: Session, lesson: Lesson, index: int) -> str:
-    """What a step still asks of the learner, as a sentence, or ""."""
+def left_to_do(session: Session, lesson: Lesson, index: int) -> tuple[str, str] | None:
+    """What a step still asks of the learner, and the command for it; None if nothing is left."""
     step = lesson.steps[index]
     given, again = session.progress.answers(lesson.id), session.again(lesson)
     if any((index, number) not in given for number in range(len(step.quizzes))):
         command = f"tensortutor answer {lesson.id} {index + 1} VALUE{again}"
-        return f"Answer the question, then go on: {command}"
+        return "Answer the question, then go on:", command
     if step is lesson.task and lesson.id not in session.progress.passed():
-        return f"Go on when the checks pass: tensortutor check {lesson.id}{again}"
-    return ""
+        return "Go on when the checks pass:", f"tensortutor check {lesson.id}{again}"
+    return None
 
 
 def _next_place(session: Session) -> tuple[Lesson, int] | None:

@@ -11,7 +11,7 @@ from rich.syntax import Syntax
 from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
 from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.learner import answers
-from tensortutor.report import Printer
+from tensortutor.report import Printer, hanging, to_do
 
 DO = {
     "run": "Run it",
@@ -112,11 +112,10 @@ class Page(Writer):
         lesson = self._lesson
         yield from self.code(pane.source)
         yield ""
+        command = f"tensortutor run --lesson {lesson.id} --step {index + 1}{self._again}"
         if pane.kind in JUDGED:
-            yield f"{DO[pane.kind]}: tensortutor check {lesson.id}{self._again}"
-        else:
-            command = f"tensortutor run --lesson {lesson.id} --step {index + 1}{self._again}"
-            yield f"{DO[pane.kind]}: {command}"
+            command = f"tensortutor check {lesson.id}{self._again}"
+        yield from to_do(f"{DO[pane.kind]}:", command, self._printer.width)
 
     def failure(self, failure: Failure, index: int | None = None) -> Iterator[str]:
         """A program that fails or warns, and its message."""
@@ -125,7 +124,7 @@ class Page(Writer):
         yield ""
         yield "This warns, and goes on:" if failure.warns else "This fails with:"
         yield ""
-        yield from (f"    {line}" for line in failure.message.splitlines())
+        yield from hanging(failure.message, self._printer.width, 4)
 
     def quiz(self, quiz: Quiz, index: int) -> Iterator[str]:
         """A question, and how to answer it."""
@@ -139,7 +138,7 @@ class Page(Writer):
         which = "" if len(quizzes) == 1 else f" --question {number + 1}"
         yield answers.how(quiz)
         command = f"tensortutor answer {self._lesson.id} {index + 1} VALUE{which}{self._again}"
-        yield f"Answer: {command}"
+        yield from to_do("Answer:", command, self._printer.width)
         given = self._given.get((index, number))
         if given is not None:
             yield f"You answered {given[0]}, which is {'right' if given[1] else 'not right'}."

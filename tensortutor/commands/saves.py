@@ -26,7 +26,7 @@ def watch(session: Session, arguments: Namespace) -> int:
     status = FAILED
     try:
         while True:
-            found = _check(session, lesson, arguments.file, watched)
+            found = _check(session, lesson, arguments, watched)
             status = status if found is None else found
             if found is not None:
                 session.printer.note("Waiting for the next save. Ctrl+C ends.")
@@ -43,10 +43,12 @@ def _file(session: Session, lesson: Lesson, file: str | None) -> Path:
     return session.workspace.start(lesson, lesson.steps.index(lesson.task))
 
 
-def _check(session: Session, lesson: Lesson, file: str | None, watched: FileWatch) -> int | None:
+def _check(
+    session: Session, lesson: Lesson, arguments: Namespace, watched: FileWatch
+) -> int | None:
     """The status of one check; None if a save came in between, so that another one is due."""
     try:
-        return check_once(session, lesson, file, enough=watched.poll)
+        return check_once(session, lesson, arguments.file, every=arguments.all, enough=watched.poll)
     except (Refused, StorageError) as error:
         # Half a file, or none for a moment: the next save will be better.
         session.printer.note(str(error))

@@ -5,16 +5,40 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tensortutor.course.material import Quiz
 
 NAMES = ("nan", "inf", "-inf", "none", "true", "false")
 """Words of Python that may be typed in any case."""
+DTYPE = re.compile(r"torch\.(?=(?:(?:b?float|complex|u?int)\d+|bool)$)")
+"""What stands before the name of a dtype, and may be left out."""
+SPACING = re.compile(r"\s*([,()\[\]{}])\s*")
+ENOUGH = 3
+"""Significant digits of a number that may be rounded."""
+MOST_ZEROS = 400
+"""Numbers with more zeros than this are no floats."""
 
 
 class NotAnAnswer(ValueError):
     """What was typed is no answer of the kind asked for. `str` says what to type."""
+
+
+class Nearly(NotAnAnswer):
+    """The right number, rounded too much to tell. `str` says so."""
+
+
+class Typed(float):
+    """A number with the digits that it was typed with: 2.30 claims more than 2.3."""
+
+    text: str
+
+    def __new__(cls, text: str) -> "Typed":
+        """text: as Python writes a number. Raises ValueError."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
 
 
 def read(quiz: Quiz, text: str) -> Any:
@@ -23,14 +47,20 @@ def read(quiz: Quiz, text: str) -> Any:
     number: float, also from 2/3. truth: bool. choice: the choice, from its text or its number
     from 1. order: the lines as a list, from their numbers as shown (2,1,3), one line each, or
     JSON. text: str. shape: list of ints, from 2, 3 or (2, 3) or torch.Size([2, 3]) or scalar.
-    Raises NotAnAnswer.
+    Raises NotAnAnswer; Nearly for a number that lacks a digit.
     """
-    return _READERS[quiz.kind](quiz, text.strip())
+    value = _READERS[quiz.kind](quiz, text.strip())
+    if quiz.kind == "number" and _lacks_a_digit(quiz, value):
+        raise Nearly(f"Nearly: {text.strip()} may be rounded. Give one more digit.")
+    return value
 
 
 def is_right(quiz: Quiz, value: Any) -> bool:
-    """Whether a value as `read` returns it answers the question."""
-    return _same(quiz, value, quiz.answer)
+    """Whether a value as `read` returns it answers the question.
+
+    What the author has put down as wrong, letter by letter, is wrong.
+    """
+    return not _is_named_wrong(quiz, value) and _same(quiz, value, quiz.answer)
 
 
 def written(quiz: Quiz, value: Any) -> str:
@@ -59,7 +89,7 @@ def how(quiz: Quiz) -> str:
 def _mistake(quiz: Quiz, value: Any) -> str:
     for text, why in quiz.wrong:
         try:
-            if _same(quiz, value, read(quiz, text)):
+            if _same(quiz, value, _READERS[quiz.kind](quiz, text.strip())):
                 return why.strip()
         except NotAnAnswer:
             continue  # an author's key that is no answer explains none
@@ -75,18 +105,58 @@ def _equal(quiz: Quiz, value: Any, wanted: Any) -> bool:
     return bool(value == wanted)
 
 
+def _is_named_wrong(quiz: Quiz, value: Any) -> bool:
+    if quiz.kind not in ("number", "text"):
+        return False
+    typed = _squeezed(written(quiz, value))
+    return typed != _squeezed(shown(quiz, quiz.answer)) and any(
+        typed == _squeezed(text) for text, _ in quiz.wrong
+    )
+
+
 def _same_number(quiz: Quiz, value: float, wanted: float) -> bool:
     if math.isnan(wanted) or math.isnan(value):
         return math.isnan(wanted) and math.isnan(value)
-    return math.isclose(value, wanted, rel_tol=quiz.tolerance, abs_tol=quiz.tolerance)
+    if math.isclose(value, wanted, rel_tol=quiz.tolerance, abs_tol=quiz.tolerance):
+        return True
+    return _right_digits(quiz, value, wanted) >= ENOUGH
+
+
+def _right_digits(quiz: Quiz, value: float, wanted: float) -> int:
+    """How many significant digits were typed, if they are what `wanted` rounds to; else 0.
+
+    A whole number is never rounded, nor is any where the author wants more than four digits.
+    """
+    text = getattr(value, "text", "")
+    exact = quiz.tolerance < Quiz.tolerance or not math.isfinite(wanted) or wanted == int(wanted)
+    if exact or not text or not math.isfinite(value):
+        return 0
+    typed = Decimal(text)
+    _, digits, exponent = typed.as_tuple()
+    if not isinstance(exponent, int) or abs(exponent) > MOST_ZEROS:
+        return 0
+    half = Decimal(1).scaleb(exponent) / 2
+    return len(digits) if abs(typed - Decimal(wanted)) <= half else 0
+
+
+def _lacks_a_digit(quiz: Quiz, value: float) -> bool:
+    """One digit more and it would do. With less than that, it may as well be a guess."""
+    if _is_named_wrong(quiz, value) or _same_number(quiz, value, quiz.answer):
+        return False
+    return _right_digits(quiz, value, quiz.answer) == ENOUGH - 1
 
 
 def _same_text(quiz: Quiz, value: str, wanted: str) -> bool:
     del quiz
-    if _squeezed(value) == _squeezed(wanted):
+    if _spelt(value) == _spelt(wanted):
         return True
     meant, right = _literal(value), _literal(wanted)
     return right is not None and type(meant) is type(right) and meant == right
+
+
+def _spelt(text: str) -> str:
+    """Text as it is compared: without spaces at commas and brackets, a dtype by its own name."""
+    return DTYPE.sub("", SPACING.sub(r"\1", _squeezed(text)))
 
 
 def _same_items(quiz: Quiz, value: Sequence[Any], wanted: Sequence[Any]) -> bool:
@@ -123,7 +193,7 @@ def _number(quiz: Quiz, text: str) -> float:
     plain = text.replace("_", "").replace("\u2212", "-")
     fraction = re.fullmatch(r"([^/]+)/([^/]+)", plain)
     try:
-        return float(fraction[1]) / float(fraction[2]) if fraction else float(plain)
+        return float(fraction[1]) / float(fraction[2]) if fraction else Typed(plain)
     except (ValueError, ZeroDivisionError):
         raise NotAnAnswer(how(quiz)) from None
 
@@ -181,7 +251,7 @@ def _shape(quiz: Quiz, text: str) -> list[int]:
 
 
 def _shown_number(value: float) -> str:
-    return f"{float(value):.10g}"
+    return value.text if isinstance(value, Typed) else f"{float(value):.10g}"
 
 
 def _shown_shape(value: Sequence[int]) -> str:

@@ -29,18 +29,20 @@ import torch
 import torch.nn.functional
 
 from tensortutor import checking
-from tensortutor.checking import advice, answer, causes, declare, describe, expect
+from tensortutor.checking import advice, answer, causes, declare, describe, differences, expect
 from tensortutor.protocol import events, framing, wire
 from tensortutor.protocol import scene as words
-from tensortutor.worker import capture, link, operands, plain, scene, syntax, tracebacks
+from tensortutor.worker import blame, capture, link, operands, plain, scene, syntax, tracebacks
 
 OUTER: tuple[ModuleType, ...] = (
     builtins, math, random, json, hashlib, time, torch, torch.nn, torch.nn.functional,
     torch.linalg, torch.testing, torch.autograd,
 )  # fmt: skip
-CHECKING: tuple[ModuleType, ...] = (checking, advice, answer, causes, declare, describe, expect)
+CHECKING: tuple[ModuleType, ...] = (
+    checking, advice, answer, causes, declare, describe, differences, expect,
+)  # fmt: skip
 REPORTING: tuple[ModuleType, ...] = (
-    events, framing, wire, capture, link, plain, tracebacks, scene, syntax, operands, words,
+    events, framing, wire, capture, blame, link, plain, tracebacks, scene, syntax, operands, words,
 )  # fmt: skip
 CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)

@@ -124,6 +124,42 @@ def test_a_hint_about_a_value_says_nothing_of_a_type(got, wanted, hint):
     assert unmet(expect_equal, got, wanted, hint=HINT).hint == hint
 
 
+LAYERS = [f"blocks.{i}.{kind}" for i in range(4) for kind in ("weight", "bias")]
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "where"),
+    [
+        ({"w": 1}, {"w": 1, "b": 2}, "missing: 'b'"),
+        ({"w": 1, "v": 2}, {"w": 1}, "extra: 'v'"),
+        ({"m": {"a": 1}}, {"m": {"b": 1}}, "at ['m']\nmissing: 'b'\nextra: 'a'"),
+        (
+            dict.fromkeys(LAYERS[:2], 0),
+            dict.fromkeys(LAYERS, 0),
+            "missing: 'blocks.1.weight', 'blocks.1.bias', 'blocks.2.weight', 'blocks.2.bias' "
+            "and 2 more",
+        ),
+        ({1, 2}, {2, 3}, "missing: 3\nextra: 1"),
+        (["a", "a", "b"], ["a", "b"], "extra: 'a'"),
+        (("a", "c"), ("a", "b", "c"), "missing: 'b'"),
+        ([1, 2, 3], [1, 2], "[2] is too many: 3"),
+        ([1, 2], [1, 2, torch.ones(3)], "[2] is missing: f32[3]"),
+        ([1, 5], [1, 2, 3], "at [1]: 5 instead of 2"),
+        ([torch.zeros(2), 5], [torch.ones(2)], "at [0]: f32[2] instead of f32[2]"),
+        (["a", "b"], ["a", "c"], "at [1]"),
+        (3, 4, ""),
+    ],
+)
+def test_what_two_containers_do_not_share_is_told(got, wanted, where):
+    assert unmet(expect_equal, got, wanted).where == where
+
+
+def test_long_texts_are_cut_where_they_differ():
+    error = unmet(expect_equal, "x" * 100 + "one" + "z" * 100, "x" * 100 + "two")
+    assert error.got.startswith("…'xxxxxxxxxxxxxxxonez")
+    assert error.expected == "…'xxxxxxxxxxxxxxxtwo'"
+
+
 def test_an_author_may_have_hints_for_shape_and_dtype_too():
     both = {"shape_hint": "Keep the dimension.", "dtype_hint": "Make it long."}
     for expectation in (expect_close, expect_equal):
@@ -278,8 +314,8 @@ def test_equal_says_what_is_wrong(got, wanted, message):
         ([1, 2, 3, 4, 5], [1, 2, 3, 4, 6], "at [4]"),
         ([1, (2, True)], [1, (2, 1)], "at [1][1]"),
         ({"a": {"b": "x"}}, {"a": {"b": "y"}}, "at ['a']['b']"),
-        ({"a": 1}, {"b": 1}, ""),
-        ([[1], [2, 3]], [[1], [2]], "at [1]"),
+        ({"a": 1}, {"b": 1}, "missing: 'b'\nextra: 'a'"),
+        ([[1], [2, 3]], [[1], [2]], "[1][1] is too many: 3"),
     ],
 )
 def test_equal_names_the_item_that_differs(got, wanted, where):

@@ -1,11 +1,14 @@
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensortutor.course.catalog import find_course, open_course
 from tensortutor.course.material import QUIZZES, Quiz
 from tensortutor.learner.answers import (
+    Nearly,
     NotAnAnswer,
     explanation,
     how,
@@ -48,6 +51,16 @@ ORDER = quiz("order", list(LINES), choices=SHOWN)
         (ORDER, "forward\nbackward\nstep"),
         (ORDER, '["forward", "backward", "step"]'),
         (quiz("text", "in place"), "'in  place'"),
+        (quiz("text", "torch.float32"), "float32"),
+        (quiz("text", "bfloat16"), "torch.bfloat16"),
+        (quiz("text", "torch.bool"), "'bool'"),
+        (quiz("text", "f(a, b)[0]"), '"f( a,b ) [0]"'),
+        (quiz("text", "{'a': 1, 'b'}"), "{ 'a': 1,'b' }"),
+        (quiz("number", math.log(10)), "2.30"),
+        (quiz("number", math.log(10)), "2.303"),
+        (quiz("number", -1234.56), "-1.23e3"),
+        (quiz("number", 0.0123456), "0.0123"),
+        (quiz("number", 0.125), "1/8"),
         (quiz("shape", [2, 3]), "2,3"),
         (quiz("shape", [2, 3]), "[2, 3]"),
         (quiz("shape", [2, 3]), "(2, 3)"),
@@ -75,6 +88,19 @@ def test_right_answers_as_people_write_them(question: Quiz, text: str) -> None:
         (CHOICE, "1"),
         (ORDER, "1,2,3"),
         (quiz("text", "float32"), "float64"),
+        (quiz("text", "torch.float32"), "torch.Float32"),
+        (quiz("text", "torch.cat"), "cat"),
+        (quiz("text", "torch.float64", wrong=(("float64", "A tensor's."),)), "float64"),
+        (quiz("number", math.log(10)), "2.31"),
+        (quiz("number", math.log(10)), "2"),
+        (quiz("number", math.log(10), tolerance=1e-6), "2.30"),
+        (quiz("number", math.log(10), wrong=(("2.30", "Rounded."),)), "2.30"),
+        (quiz("number", math.log(10), wrong=(("2.3", "Rounded."),)), "2.3"),
+        (quiz("number", 1024.0), "1020"),
+        (quiz("number", 1024.0), "1.02e3"),
+        (quiz("number", 12345.6), "12300"),
+        (quiz("number", math.log(10)), "23/10"),
+        (quiz("number", 0.5), "1e-999"),
         (quiz("shape", [2, 3]), "3,2"),
         (quiz("shape", [2, 3]), "23"),
         (quiz("shape", []), "1"),
@@ -108,6 +134,40 @@ def test_what_is_no_answer_is_met_with_how_to_write_one(question: Quiz, text: st
     with pytest.raises(NotAnAnswer) as caught:
         read(question, text)
     assert str(caught.value) == how(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (quiz("number", math.log(10)), "2.3"),
+        (quiz("number", 0.0123456), " 0.012 "),
+        (quiz("number", -4 / 3, tolerance=0.0005), "-1.3"),
+    ],
+)
+def test_a_number_that_lacks_a_digit_is_no_answer_yet(question: Quiz, text: str) -> None:
+    with pytest.raises(Nearly, match="one more digit"):
+        read(question, text)
+
+
+def test_an_answer_keeps_the_digits_that_make_it_right() -> None:
+    question = quiz("number", math.log(10))
+    value = read(question, "2.30")
+    assert (value, shown(question, value)) == (2.3, "2.30")
+    assert is_right(question, read(question, written(question, value)))
+
+
+def test_no_wrong_answer_of_the_course_is_right() -> None:
+    count = 0
+    for lesson in open_course(find_course()).lessons:
+        for question in (quiz for step in lesson.steps for quiz in step.quizzes):
+            kept = written(question, question.answer)
+            assert is_right(question, read(question, kept)), (lesson.id, question.ask)
+            for text, why in question.wrong:
+                value = read(question, text)
+                assert not is_right(question, value), (lesson.id, question.ask, text)
+                assert explanation(question, value).startswith(why), (lesson.id, text)
+                count += 1
+    assert count > 200
 
 
 def test_a_known_mistake_gets_its_own_word() -> None:

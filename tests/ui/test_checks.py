@@ -1,11 +1,14 @@
 """What the checks found: folded, unfolded, tried again."""
 
+from dataclasses import replace
+
 import pytest
 
+from tensortutor.protocol.events import Judged
 from tensortutor.ui.widgets.checkline import CheckLine
 from tensortutor.ui.widgets.checks import ChecksPane
 from tests.ui.courses import CHECKS
-from tests.ui.fakes import judges
+from tests.ui.fakes import DONE, FAILURE, judges, plays
 from tests.ui.test_lesson import PRACTICE, SIZES, arrive, ended, told
 
 
@@ -75,6 +78,21 @@ async def test_a_failure_told_above_can_be_unfolded_where_it_stands(setting, unt
         await pilot.press("enter")
         await until(pilot, lambda: second.region.height > 2)
         assert "expected" in drawn(second)
+
+
+async def test_what_may_fail_for_the_same_cause_is_folded(setting, until):
+    one = replace(FAILURE, check=CHECKS[0])
+    other = replace(FAILURE, check=CHECKS[1], message="something else")
+    setting.runner.script = plays(one, other, Judged((), CHECKS), DONE)
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(160, 60)) as pilot:
+        _, (first, second) = await checked(pilot, until)
+        assert "expected" in drawn(first)
+        assert "May have the same cause." in drawn(second)
+        assert "something else" not in drawn(second)
+        second.focus()
+        await pilot.press("enter")
+        await until(pilot, lambda: "something else" in drawn(second))
 
 
 async def test_the_inputs_that_failed_are_tried_again(setting, until):

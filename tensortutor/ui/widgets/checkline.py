@@ -17,7 +17,7 @@ from tensortutor.ui import describe, glyphs, keys
 from tensortutor.ui.plain import visible
 
 PARTS = ("called", "input", "got", "expected", "where", "cause", "hint")
-AS_ABOVE = "As above."
+AS_ABOVE, PERHAPS = "As above.", "May have the same cause."
 SIGNS: dict[str, Callable[[], str]] = {
     "waiting": lambda: glyphs.current().pending,
     "running": lambda: glyphs.current().running,
@@ -30,7 +30,7 @@ SIGNS: dict[str, Callable[[], str]] = {
 class CheckLine(Static, can_focus=True):
     """One check: its state in a glyph and a word, its name, and below them what is known of it.
 
-    What has failed stands open, everything else is one line until it is unfolded.
+    The first failure stands open, everything else is a line or two until it is unfolded.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"check--label", "check--detail"}
@@ -43,19 +43,24 @@ class CheckLine(Static, can_focus=True):
         self.state = "waiting"
         self.verdict: Verdict | None = None
         self.alike = 1
+        self.folded = ""
         self.rows: tuple[tuple[str, str], ...] = ()
         self._catches = tuple(catches)
         self._turned = False
 
-    def show(self, state: str, verdict: Verdict | None = None, *, alike: int = 1) -> None:
+    def show(
+        self, state: str, verdict: Verdict | None = None, *, alike: int = 1, folded: str = ""
+    ) -> None:
         """Enter a state: "waiting", "running", "passed", "failed" or "unknown".
 
-        alike: how many checks have failed in this way so far; 0 if it is told at another one.
+        alike: how many checks have failed in this way so far. folded: what stands for the report of
+        a failure that does not stand open.
         """
         self._turned = self._turned and state == self.state
         self.state = state
         self.verdict = verdict
         self.alike = alike
+        self.folded = folded
         if state != "failed":
             self.rows = ()
         for word in SIGNS:
@@ -70,7 +75,7 @@ class CheckLine(Static, can_focus=True):
     @property
     def is_open(self) -> bool:
         """Whether more than the line shows: a failure that is told here, or what was unfolded."""
-        return (self.state == "failed" and self.alike > 0) != self._turned
+        return (self.state == "failed" and not self.folded) != self._turned
 
     def action_fold(self) -> None:
         """Unfold, or fold again."""
@@ -121,8 +126,8 @@ class CheckLine(Static, can_focus=True):
         if verdict is None:
             return head
         if not self.is_open:
-            if self.state == "failed" and not self.alike:
-                head.add_row(None, Text(AS_ABOVE, label), None)
+            if self.folded:
+                head.add_row(None, Text(self.folded, label), None)
             return head
         if not verdict.passed:
             count = f"{self.alike} checks: " if self.alike > 1 else ""

@@ -20,7 +20,7 @@ from tensortutor.protocol.events import (
     Verdict,
 )
 from tensortutor.ui.plain import visible
-from tensortutor.ui.widgets.checkline import CheckLine
+from tensortutor.ui.widgets.checkline import AS_ABOVE, PERHAPS, CheckLine
 from tensortutor.ui.widgets.explanation import rows_of
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
@@ -149,12 +149,16 @@ class ChecksPane(ResultPane):
         self.forget()
 
     def _fail(self, verdict: Verdict) -> None:
-        """Unfold what is wrong, once for all checks that fail in the same way."""
-        failed = [line.verdict for line in self._lines.values() if line.state == "failed"]
-        alike = [one for one in failed if one is not None and one.failure == verdict.failure]
-        self._line(verdict.check).show("failed", verdict, alike=0 if alike else 1)
-        if alike:
-            self._line(alike[0].check).show("failed", alike[0], alike=len(alike) + 1)
+        """Unfold what is wrong with the first check that fails: others may fail for its mistake."""
+        failed = [line for line in self._lines.values() if line.state == "failed"]
+        first = next(iter(failed), None)
+        if first is None or first.verdict is None:
+            self._line(verdict.check).show("failed", verdict)
+        elif first.verdict.failure == verdict.failure:
+            self._line(verdict.check).show("failed", verdict, folded=AS_ABOVE)
+            first.show("failed", first.verdict, alike=first.alike + 1)
+        else:
+            self._line(verdict.check).show("failed", verdict, folded=PERHAPS)
 
     def _is_waiting(self) -> bool:
         return any(line.state in ("waiting", "running") for line in self._lines.values())

@@ -71,7 +71,7 @@ def written(block: Block) -> list[str]:
     if isinstance(block, Prose):
         return [block.markdown]
     if isinstance(block, Failure):
-        return [fenced(block.source, "python"), fenced(block.message, "text")]
+        return [fenced(block.source, "python"), fenced(block.message.expandtabs(4), "text")]
     # A pane's code is in the editor.
     assert isinstance(block, (Pane, Quiz)), block
     return []
