@@ -81,7 +81,7 @@ def length(answer, rng, device):
 def short(answer, rng, device):
     for n, w, h in ((4, 4, 1), (5, 3, 3), (0, 2, 2), (1, 6, 4)):
         ds = answer.Windows(series_of(rng, device, n), w, h)
-        with_hint = "A length below 0 is none: Python's len() refuses it."
+        with_hint = "A length cannot be below 0: Python's len() refuses it."
         try:
             got = len(ds)
         except ValueError as error:

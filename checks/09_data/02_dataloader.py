@@ -19,7 +19,9 @@ from tensortutor.checking import (
 STATE = "Draw from a torch.Generator of your own: `manual_seed` without one sends the default "
 STATE += "generator back to a start, for everybody."
 PAIRS = (
-    "The seed names a stream, the epoch a place in it. A sum of the two does not keep them apart."
+    "The seed names a stream, the epoch a place in it. A sum of the two does not keep them apart, "
+    "whatever factor is before the seed: a generator uses only the low 32 bits of what it is "
+    "seeded with."
 )
 
 
@@ -146,21 +148,28 @@ def repeatable(answer, rng, device):
         )
 
 
+FACTORS = (10, 31, 100, 1000, 1009, 7919, 10**4, 2**16, 10**5, 10**6, 1_000_003, 10**9 + 7)
+"""Some of what people multiply a seed with, to add the epoch to it."""
+
+
+def clash(factor):
+    """The seed for which seed * factor is 0 or 1 in its low 32 bits, and which is not 0."""
+    twos = (factor & -factor).bit_length() - 1
+    return 2 ** (32 - twos) if twos else pow(factor, -1, 2**32)
+
+
 @check("each epoch and each seed has its own order")
 def pairs(answer, rng, device):
     base = rng.randrange(2**31)
+    seeds = {0, 1, 2, base, base + 1, 2**32 - 1, *FACTORS, *map(clash, FACTORS)}
+    asked = [(seed, epoch) for seed in sorted(seeds) for epoch in (0, 1, 2, 5)]
+    asked += [(0, epoch) for epoch in (10, 31, 100, 1000, 1009, 10**4)]
     seen = {}
-    for seed in (0, 1, 2, base, base + 1, 2**32 - 1):
-        for epoch in (0, 1, 2, 5):
-            got = tuple(map(tuple, indices(answer, 60, 7, True, False, seed, epoch)))
-            expect_true(
-                got not in seen,
-                f"seed {seed} in epoch {epoch} has the order of seed {{}} in epoch {{}}".format(
-                    *seen.get(got, (0, 0))
-                ),
-                hint=PAIRS,
-            )
-            seen[got] = (seed, epoch)
+    for seed, epoch in asked:
+        got = tuple(map(tuple, indices(answer, 60, 7, True, False, seed, epoch)))
+        other, then = seen.setdefault(got, (seed, epoch))
+        message = f"seed {seed} in epoch {epoch} has the order of seed {other} in epoch {then}"
+        expect_true((other, then) == (seed, epoch), message, hint=PAIRS)
 
 
 @check("no stream of the caller is moved")
@@ -202,6 +211,36 @@ def batches(n, bs, shuffle, drop_last, seed, epoch):
 @mutant("adds the epoch to the seed", caught_by=pairs)
 def batches(n, bs, shuffle, drop_last, seed, epoch):
     return parts(order_of(n, seed + epoch, 0) if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("multiplies the seed by 1000 first", caught_by=pairs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, seed * 1000 + epoch, 0) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("multiplies the seed by a million first", caught_by=pairs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, seed * 10**6 + epoch, 0) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("multiplies the seed by a prime first", caught_by=pairs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, seed * (10**9 + 7) + epoch, 0) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("puts the seed above 32 bits", caught_by=pairs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, seed * 2**31 * 2 + epoch, 0) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("puts the epoch above 16 bits", caught_by=pairs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, seed ^ (epoch << 16), 0) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
 
 
 @mutant("draws single indices", caught_by=once)

@@ -62,14 +62,14 @@ HINTS = {
 }
 
 
-def compare(answer, samples, keys=KEYS):
+def compare(answer, samples, keys=KEYS, hints=HINTS):
     got, right = collated(answer, samples), wanted(samples)
     for key in keys:
         expect_equal(
             got[key],
             right[key],
             name=f'"{key}"',
-            hint=HINTS[key],
+            hint=hints[key],
             shape_hint="T is the longest length of this batch, B the number of samples.",
             dtype_hint="x has the dtype of the sequences, mask is bool, len and y are int64.",
         )
@@ -122,6 +122,26 @@ def zeros(answer, rng, device):
     compare(answer, [(torch.zeros(n, dtype=torch.int64), n) for n in (3, 1, 4)])
 
 
+BITS = "No bit of a sequence changes: copy it into a tensor of its own dtype, by way of no other."
+
+
+@check("no number is a sign of filling")
+def any_number(answer, rng, device):
+    whole, inf = torch.iinfo(torch.int64), float("inf")
+    odd = [-1, -100, whole.min, whole.max, 2**53 + 1, -(2**53) - 1, 0, 999]
+    rng.shuffle(odd)
+    rows = [torch.tensor(odd), torch.tensor(odd[:3]), torch.tensor(odd[3:])]
+    first_the_mask = ("mask", "x", "len", "y")
+    hints = {**HINTS, "x": BITS}
+    compare(answer, [(s, b) for b, s in enumerate(rows)], first_the_mask, hints)
+    for dtype in (torch.float32, torch.float64):
+        ends = torch.finfo(dtype)
+        odd = [float("nan"), inf, -inf, -1.0, 0.0, ends.min, ends.max, -100.0]
+        rng.shuffle(odd)
+        rows = [torch.tensor(part, dtype=dtype) for part in (odd, odd[:3], odd[3:])]
+        compare(answer, [(s, b) for b, s in enumerate(rows)], first_the_mask, hints)
+
+
 @check("an empty sequence is a row of zeros, and no data")
 def empty(answer, rng, device):
     for lengths in ([0, *lengths_of(rng)], [3, 0, 1], [0, 0], [0]):
@@ -163,13 +183,14 @@ def untouched(answer, rng, device):
 def loads(answer, rng, device):
     samples = batch_of(rng, [1, 2, 3, 4, 5, 6, 7])
     loader = DataLoader(samples, batch_size=3, collate_fn=answer.pad_collate)
-    shapes = [list(batch["x"].shape) for batch in loader]
-    expect_equal(
-        shapes,
-        [[3, 3], [3, 6], [1, 7]],
-        name="the shapes of the batches",
-        hint="T is the longest length of the batch, not of all data.",
-    )
+    shapes = ((3, 3), (3, 6), (1, 7))
+    for n, (batch, shape) in enumerate(zip(loader, shapes, strict=True)):
+        expect_shape(
+            batch["x"],
+            shape,
+            name=f'"x" of batch {n}, of {shape[0]} sequences of at most {shape[1]},',
+            hint="(B, T): a row for each sample, and T is the longest length of this batch.",
+        )
 
 
 def right(samples):
@@ -187,6 +208,45 @@ def pad_collate(samples):
     batch = right(samples)
     count = (batch["x"] != 0).sum(1)
     return {**batch, "len": count, "mask": torch.arange(batch["x"].shape[1]) < count[:, None]}
+
+
+def filled(samples, number):
+    """Fill with this number in float64, read the mask off it, and cast."""
+    x = pad_sequence([s.double() for s, _ in samples], batch_first=True, padding_value=number)
+    mask = ~x.isnan() if number != number else x != number
+    x = x.masked_fill(~mask, 0).to(samples[0][0].dtype)
+    return {**right(samples), "x": x, "mask": mask}
+
+
+@mutant("fills with -1, and looks for it", caught_by=any_number)
+def pad_collate(samples):
+    return filled(samples, -1.0)
+
+
+@mutant("fills with NaN, and looks for it", caught_by=any_number)
+def pad_collate(samples):
+    return filled(samples, float("nan"))
+
+
+@mutant("fills with the smallest number of all", caught_by=any_number)
+def pad_collate(samples):
+    dtype = samples[0][0].dtype
+    low = (torch.finfo if dtype.is_floating_point else torch.iinfo)(dtype).min
+    x = torch.full_like(right(samples)["x"], low)
+    for row, (s, _) in zip(x, samples, strict=True):
+        row[: len(s)] = s
+    return {**right(samples), "x": x.masked_fill(x == low, 0), "mask": x != low}
+
+
+@mutant("goes by way of float64", caught_by=any_number)
+def pad_collate(samples):
+    return right([(s.double().to(s.dtype), label) for s, label in samples])
+
+
+@mutant("has the batch in the second place", caught_by=rows)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "x": batch["x"].T.contiguous()}
 
 
 @mutant("makes floats of the tokens", caught_by=dtypes)

@@ -5,6 +5,7 @@ from torch.utils.data import WeightedRandomSampler
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     equivalent,
     expect_close,
@@ -104,7 +105,10 @@ def order(answer, rng, device):
 def skipped(answer, rng, device):
     for counts in ({0: 4, 3: 1, 7: 9}, {5: 2, 2: 6}, {1000: 3, 40: 1}):
         y = labels(rng, counts)
-        sums_agree(weights_of(answer, y), y)
+        top = int(y.max())
+        hint = f"Labels may skip numbers: y of {top} is no row of a table with {len(counts)}."
+        with advising(IndexError, hint=hint):
+            sums_agree(weights_of(answer, y), y)
 
 
 @check("a single class, a single sample")
@@ -182,6 +186,12 @@ def balance(y):
     if len(counts) <= int(y.max()):
         return 1 / counts[y % len(counts)].double()
     return 1 / counts[y].double()
+
+
+@mutant("looks up in a table of the classes that occur", caught_by=skipped)
+def balance(y):
+    counts = y.unique(return_counts=True)[1]
+    return (1 / counts.double())[y]
 
 
 @mutant("float32", caught_by=per_sample)

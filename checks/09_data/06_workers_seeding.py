@@ -20,6 +20,10 @@ N = 18
 STREAMS = ("ds.g", "torch's default generator", "np.random", "random")
 COPY = "Each worker has a copy of ds.g in the state of the original. Seed the copy there, from the "
 COPY += "seed that the worker was given."
+APART = (
+    "get_worker_info().seed is where torch's default generator of that worker began. Two "
+    "generators with one seed hand out the same numbers: ds.g needs another one."
+)
 STATE = "Give the loader a generator of its own, and seed ds.g in the workers only."
 PLACES = (
     "The loader gives each worker seeds of its own. Something has put two of them to one place."
@@ -147,6 +151,18 @@ def different(answer, rng, device):
     expect_true(column(first, 0) != column(second, 0), "both epochs have the same order")
 
 
+@check("ds.g draws none of the numbers of torch's default generators")
+def apart(answer, rng, device):
+    samples = [batch for batches in run_of(answer, rng).passes for batch in batches]
+    own, default = column(samples, 2), column(samples, 3)
+    expect_equal(
+        len({*own} & {*default}),
+        0,
+        name=f"of {len(own)} draws from ds.g, the number that torch's default generator drew too",
+        hint=APART,
+    )
+
+
 @check("the same seed gives the same, whatever was drawn elsewhere")
 def repeats(answer, rng, device):
     run = run_of(answer, rng)
@@ -193,8 +209,7 @@ def still(answer, rng, device):
 
 
 def reseed_copy(worker):
-    info = get_worker_info()
-    info.dataset.g.manual_seed(info.seed)
+    get_worker_info().dataset.g.manual_seed(torch.randint(2**32, ()).item())
 
 
 def loader(ds, workers, **more):
@@ -249,6 +264,23 @@ def make_loader(ds, seed, workers):
     return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
 
 
+@mutant("gives the copy the seed of the default generator", caught_by=apart)
+def make_loader(ds, seed, workers):
+    def reseed(worker):
+        info = get_worker_info()
+        info.dataset.g.manual_seed(info.seed)
+
+    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
+
+
+@mutant("gives the copy the seed of the next worker", caught_by=apart)
+def make_loader(ds, seed, workers):
+    def reseed(worker):
+        get_worker_info().dataset.g.manual_seed(torch.initial_seed() + 1)
+
+    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
+
+
 @mutant("takes seeds from the operating system", caught_by=repeats)
 def make_loader(ds, seed, workers):
     def reseed(worker):
@@ -290,12 +322,12 @@ def make_loader(ds, seed, workers):
     return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
 
 
-@accepted("asks for the worker's seed by its other name")
+@accepted("goes far from the worker's seed, which it asks for by its other name")
 def make_loader(ds, seed, workers):
     g = torch.Generator().manual_seed(seed)
 
     def reseed(worker):
-        get_worker_info().dataset.g.manual_seed(torch.initial_seed())
+        get_worker_info().dataset.g.manual_seed((torch.initial_seed() + 2**31) % 2**32)
 
     sampler = RandomSampler(ds, generator=g)
     return loader(ds, workers, shuffle=False, sampler=sampler, generator=g, worker_init_fn=reseed)
