@@ -381,7 +381,9 @@ async def test_the_screen_stays_when_the_disk_is_full(setting, until, monkeypatc
         await until(pilot, lambda: path.read_text() == "xyz" + STARTER)
 
 
-async def test_a_file_edited_elsewhere_is_neither_lost_nor_missed(setting, until):
+async def test_a_file_edited_elsewhere_is_neither_lost_nor_missed(setting, until, monkeypatch):
+    # The second save must not be seen before a key is pressed here, however slow the machine is.
+    monkeypatch.setattr("tensortutor.ui.screens.codefile.POLL_S", 600)
     path = setting.workspace.start(setting.accumulation, PRACTICE)
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -405,7 +407,7 @@ async def test_an_unreadable_file_is_shown_but_never_overwritten(setting, until)
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        assert any("not UTF-8" in text for text in told(app))
+        await until(pilot, lambda: any("not UTF-8" in text for text in told(app)))
         await pilot.press("f3", "x", "f5")
         await until(pilot, lambda: setting.runner.jobs)
         assert screen.editor.text == STARTER
