@@ -6,7 +6,7 @@ from tensortutor.course.model import Lesson
 from tensortutor.learner.classroom import classroom, unlocked
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import state
+from tensortutor.learner.unlock import credit, state
 from tests.learner.courses import course, lesson
 
 
@@ -30,7 +30,8 @@ def test_a_learner_without_a_home_gets_none(own_home: Path) -> None:
 
 def test_every_lesson_of_an_unlocked_course_is_open() -> None:
     locked = course({"a": (), "b": ("a",), "c": ("b",)})
-    assert [state(one, frozenset()) for one in unlocked(locked).lessons] == ["open"] * 3
+    earned = credit(locked, frozenset())
+    assert [state(one, earned) for one in unlocked(locked).lessons] == ["open"] * 3
     assert [one.id for one in unlocked(locked).lessons] == [one.id for one in locked.lessons]
     assert locked.lessons[2].requires == ("c/b",)
 

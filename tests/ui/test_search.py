@@ -9,7 +9,7 @@ from textual.widgets import OptionList
 from tensortutor.course.search import CourseIndex
 from tensortutor.ui import finding, glyphs
 from tensortutor.ui.finding import HeadRow, MoreRow
-from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.dialogs import Confirm, Page
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.reference import ReferenceScreen
@@ -250,6 +250,17 @@ async def test_what_is_typed_into_the_palette_is_no_markup(library, until):
         hits = app.screen.query_one(OptionList)
         wanted = 'Search the course for "[/red]"'
         await until(pilot, lambda: hits.option_count and wanted in str(hits.options[0].prompt))
+
+
+async def test_help_says_what_is_searched_and_where_the_keys_are(library, until):
+    app = library.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await searching(pilot, until, "shape")
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, Page))
+        words = str(app.screen.query_one("Static").content)
+        assert "a printed message its error" in words
+        assert "Type other words" in words
 
 
 async def test_the_search_in_ascii_has_nothing_else(library, until, monkeypatch):

@@ -25,6 +25,8 @@ from tensortutor.ui.widgets.pointed import PointedList
 
 READING_S = 0.1
 """How often to look whether more of the course has been read."""
+PAUSE_S = 0.03
+"""Letters that come within this time are searched together, as those of a text that is pasted."""
 DIM = "$foreground 60%"
 
 
@@ -36,6 +38,10 @@ class SearchScreen(TutorScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.SEARCH]
     CSS_PATH = "../styles/reference.tcss"
+    ABOUT = (
+        "Everything in the course that has your words: lessons by title and goal, their text, the "
+        "reference, errors. A name finds its call, a printed message its error. Enter goes there."
+    )
     is_passing = True
 
     def __init__(self, query: str = "") -> None:
@@ -46,6 +52,7 @@ class SearchScreen(TutorScreen):
         self._unfolded: set[str] = set()
         self._rows: list[Row] = []
         self._reading: Timer | None = None
+        self._waiting: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """The list on the left, or above on a narrow terminal; what is found beside it."""
@@ -128,10 +135,18 @@ class SearchScreen(TutorScreen):
         if event.value != self._query:
             self._unfolded.clear()
             self._query = self.tutor.sought = event.value
+            self._waiting = self._waiting or self.set_timer(PAUSE_S, self._search)
+
+    def _catch_up(self) -> None:
+        """The list is to be that of the words as they stand now."""
+        if self._waiting is not None:
             self._search()
 
     def _search(self) -> None:
         """Show what fits; the cursor stays on its place if that is still there."""
+        if self._waiting is not None:
+            self._waiting.stop()
+            self._waiting = None
         before = self.chosen
         self._groups = finding.groups(self._index.search(self._query, finding.EVERYTHING))
         self._show(before if self._unfolded or not self._index.is_complete else None)
@@ -214,6 +229,7 @@ class SearchScreen(TutorScreen):
 
     def action_move(self, steps: int) -> None:
         """Another row, while one types."""
+        self._catch_up()
         last = len(self._rows) - 1
         at = max(0, min((self.places.highlighted or 0) + steps, last))
         if at < last and isinstance(self._rows[at], HeadRow):
@@ -233,6 +249,7 @@ class SearchScreen(TutorScreen):
     @on(OptionList.OptionSelected)
     def _enter(self) -> None:
         """Go to the place under the cursor, or show the rest of its group."""
+        self._catch_up()
         row = self.chosen
         if isinstance(row, Found):
             self.tutor.go(row.place)
