@@ -16,8 +16,9 @@ from tensortutor.ui.widgets.board import Board
 from tensortutor.ui.widgets.checkline import CheckLine
 from tensortutor.ui.widgets.courselist import CourseList
 from tensortutor.ui.widgets.editor import Editor
-from tensortutor.ui.widgets.lens import GraphPane, ProfilePane, TensorsPane
+from tensortutor.ui.widgets.lens import GraphPane, ProfilePane
 from tensortutor.ui.widgets.questions import OrderField
+from tensortutor.ui.widgets.tensors import TensorsPane
 
 PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
     (CourseList, "In the list", keys.COURSE_LIST),
