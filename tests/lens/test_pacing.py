@@ -215,6 +215,18 @@ def test_a_branch_that_is_first_taken_while_nothing_is_followed_is_seen(paced):
     assert found[7, "x"] == found[8, "y"] == found[3, "q"] == ("f32[300]", 1, False)
 
 
+def test_a_branch_that_is_taken_now_and_then_tells_what_it_made_last(paced):
+    source = """
+    import torch
+    for n in range(1, 501):
+        if n % 100 == 0:
+            x = torch.ones(n)
+    """
+    lens = told(textwrap.dedent(source).lstrip())
+    assert by_name(lens) == {(4, "x"): ("f32[500]", 5, False)}
+    assert lens.lines[0].made[0].seen == 5
+
+
 def test_what_was_counted_only_in_part_says_so(paced):
     source = """
     import torch

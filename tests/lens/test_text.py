@@ -59,7 +59,7 @@ def test_the_table_of_tensors_marks_who_shares():
     told = tables.tensor_table(Tensors((a, b), (Storage(1, "cpu", 8, ("train: a", "b")),), (), 7))
     assert [row[0] for row in told.rows] == ["train: a", "b"]
     assert [row[10] for row in told.rows] == ["A", "A"]
-    assert told.rows[0][9] == "1/0"
+    assert told.rows[0][9] == "1 NaN"
     assert told.rows[1][11] == "on meta: a shape without values"
     assert told.below == ("A: train: a, b share 8 B.", "7 more tensors were left out.")
 

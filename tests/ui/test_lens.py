@@ -9,7 +9,8 @@ from tensortutor.protocol import lens
 from tensortutor.protocol.events import Raised
 from tensortutor.ui.screens.looking import expression_at
 from tensortutor.ui.screens.tensor import TensorScreen
-from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane, TensorsPane
+from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
+from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.ui.fakes import judges, plays
 from tests.ui.test_drawings import drawn, front, tabs
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, told

@@ -201,7 +201,7 @@ class Pacer:
             begun, at = self._paused_at
             now = clock()
             loop.per = (now - at) / (count - begun)
-            self._resume(sys._getframe(2), beginning=loop)
+            self._resume(sys._getframe(2), loop.block)
             loop.since, loop.next = now, count + 1
         elif self.pauser is not None or not self._engine.following():
             loop.next = count + WAIT
@@ -234,7 +234,7 @@ class Pacer:
         try:
             for loop in self._loops:
                 loop.next, loop.since = 0, 0.0  # whoever begins an iteration next decides anew
-            self._resume(frame, at=frame.f_lineno)
+            self._resume(frame, tally.block)
             activation = self._engine.activation(frame)
             if activation is None and tally.block.kind == "function":
                 head = self._recorder.functions.get(frame.f_code.co_firstlineno)
@@ -266,33 +266,33 @@ class Pacer:
         except Exception:
             self._recorder.failures += 1
 
-    def _resume(
-        self, frame: FrameType, *, beginning: Loop | None = None, at: int | None = None
-    ) -> None:
+    def _resume(self, frame: FrameType, beginning: Block | None = None) -> None:
         self.pauser = None
         opened = []
         one: FrameType | None = frame
         while one is not None:
             if one.f_code.co_filename == self._path:
-                opened.append(one.f_lineno if at is None or one is not frame else at - 1)
+                opened.append(one.f_lineno)
             one = one.f_back
         self.settle(opened, beginning)
         self._engine.resume()
 
-    def settle(self, lines: Sequence[int], beginning: Loop | None = None) -> None:
+    def settle(self, lines: Sequence[int], beginning: Block | None = None) -> None:
         """Bring the records' counts up to date.
 
-        lines: where the frames stand that are under way: what is below in their blocks has not
-        run. beginning: a loop of whose iteration nothing has run.
+        lines: where the frames stand that are under way, the innermost first: what is below in
+        their blocks has not run. beginning: a block that the innermost one is about to run.
         """
         opened: dict[Block, list[int]] = {}
-        for line in lines:
+        for number, line in enumerate(lines):
             block = self.blocks.innermost.get(line)
+            if block is not None and block is beginning and not number:
+                block = block.parent
             while block is not None:
                 opened.setdefault(block, []).append(line)
                 block = block.parent
         if beginning is not None:
-            opened.setdefault(beginning.block, []).append(0)
+            opened.setdefault(beginning, []).append(0)
         for tally in self._tallies:
             count = tally.count
             here = opened.get(tally.block, ())
