@@ -219,6 +219,14 @@ def test_files_in_scratch_last_from_run_to_run_of_one_lesson(runner):
     assert run(runner, load, scratch="other")[-1].outcome == "raised"
 
 
+def test_the_compilers_cache_lasts_from_run_to_run_of_one_lesson(runner):
+    where = "import os\nfrom torch._inductor.runtime.cache_dir_utils import cache_dir\n"
+    keep = where + "os.makedirs(cache_dir(), exist_ok=True)\nopen(cache_dir() + '/kernel', 'w')"
+    assert run(runner, keep, scratch="compiled")[-1].code == 0
+    found = text(run(runner, where + "print(os.listdir(cache_dir()))", scratch="compiled"))
+    assert found == "['kernel']\n"
+
+
 def test_a_module_left_in_scratch_is_not_imported(runner):
     run(runner, "open('random.py', 'w').write('print(1 / 0)')", scratch="trap")
     assert run(runner, "import random, statistics", scratch="trap")[-1].code == 0
