@@ -17,6 +17,7 @@ from tensortutor.checking import (
 )
 
 PATHS = "named_modules() gives every module its path, nested ones too: 2.0 is child 0 of child 2."
+EACH = "Each leaf that runs has an entry of its own, under its own name."
 OUTPUT = "A forward hook is called with (module, args, output). The shape is that of output."
 AS_BEFORE = "The model belongs to others. What it finds switched, this function leaves as it was."
 NAMES = "A function made in a loop looks `name` up when it runs, and by then the loop is over. "
@@ -119,12 +120,11 @@ def leaves_only(answer, rng, device):
     net = Odd(n).to(device)
     got = record(answer, net, torch.randn(rows, n, device=device))
     wanted = {"last", "twice", "parts.first.0", "parts.first.1"}
+    missing = sorted(wanted - got.keys())
+    expect_true(not missing, f"there is no entry for {missing}", hint=EACH)
     extra = sorted(map(str, got.keys() - wanted))
     hint = "A leaf has no children. The hook of a module that is not called does not run."
     expect_true(not extra, f"there are entries for {extra}", hint=hint)
-    missing = sorted(wanted - got.keys())
-    hint = "Each leaf that runs has an entry of its own, under its own name."
-    expect_true(not missing, f"there is no entry for {missing}", hint=hint)
 
 
 @check("of a leaf that runs twice, the last output counts")
@@ -133,7 +133,8 @@ def last_output(answer, rng, device):
     net = Odd(n).to(device)
     got = record(answer, net, torch.randn(rows, n, device=device))
     hint = "The second output takes the first one's place."
-    expect_equal(got.get("twice"), (rows, 4 * n), name="the shape of 'twice'", hint=hint)
+    expect_true("twice" in got, "there is no entry for 'twice'", hint=EACH)
+    expect_equal(got["twice"], (rows, 4 * n), name="the shape of 'twice'", hint=hint)
 
 
 @check("a model may be a leaf, and an output empty or a scalar")

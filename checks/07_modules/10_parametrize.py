@@ -140,6 +140,7 @@ def trains(answer, rng, device):
         layer(x).sum().backward()
         opt.step()
         low = layer.weight.min().item()
+        expect_true(low == low, f"after step {step + 1} a weight is NaN", hint=LOG)
         expect_true(
             low > 0,
             f"after step {step + 1} the smallest weight is {low:.3g}",
@@ -160,7 +161,8 @@ def works(answer, rng, device):
     weight = layer.weight.detach().abs() + 1e-3
     positive(answer, layer)
     x = torch.randn(3, n, device=device)
-    expect_close(layer(x), F.linear(x, weight, layer.bias), name="the layer's output", hint=BACK)
+    wanted = F.linear(x, weight, layer.bias)
+    expect_close(layer(x), wanted, name="the layer's output", hint=BACK, nan_hint=LOG)
 
 
 @check("positive values can be assigned")
@@ -185,9 +187,8 @@ def state(answer, rng, device):
     before = two.weight.detach().clone()
     with torch.no_grad():
         one.get_parameter(NAME).sub_(1)
-    name = "the weight of one layer, after the original of another was changed,"
-    hint = "Each layer has an original of its own."
-    expect_equal(two.weight, before, name=name, hint=hint)
+    hint = "It changed with the original of another layer. Each has an original of its own."
+    expect_equal(two.weight, before, name="the weight of a second layer", hint=hint)
 
 
 class Softplus(nn.Module):
