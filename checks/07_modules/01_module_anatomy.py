@@ -14,6 +14,7 @@ from tensortutor.checking import (
     expect_shape,
     expect_true,
     expect_unchanged,
+    fail,
     mutant,
 )
 
@@ -170,8 +171,12 @@ def dtypes(answer, rng, device):
     model = made(answer, sizes, device)
     x = torch.randn(4, sizes[0]).to(device)
     before = model(x)
-    hint = "double() walks over the tree. All that forward uses must be in it."
-    after = model.double()(x.double())
+    hint = "The model was converted with double(), and what is not in the tree was not."
+    try:
+        after = model.double()(x.double())
+    except RuntimeError as error:
+        words = str(error).partition("\n")[0]
+        fail(f"model.double()(x.double()) stops with: {words}", hint=hint)
     name = "the result of model.double()"
     expect_close(after, before, dtype=torch.float64, rtol=1e-3, atol=1e-3, name=name, hint=hint)
 

@@ -15,12 +15,13 @@ from tensortutor.checking import (
     expect_raises,
     expect_true,
     expect_unchanged,
+    fail,
     mutant,
 )
 
 TREE = (
-    "The names come from the tree: `blocks` and `heads` are containers that are modules. A plain "
-    "list or dict is not in it."
+    "The names come from the tree: `blocks` and `heads` are containers that are modules, and hold "
+    "the layers themselves. A plain list or dict is not in the tree."
 )
 NAMES = ["cls", "reg", "depth", "a_b", "edge2"]
 
@@ -80,6 +81,9 @@ def tree(answer, rng, device):
 def distinct(answer, rng, device):
     net, d, _ = problem(answer, rng, device, 4)
     blocks = list(net.blocks)
+    others = sorted({type(b).__name__ for b in blocks if not isinstance(b, nn.Linear)})
+    hint = "`blocks` holds the layers themselves, nn.Linear(d, d). The relu is part of forward."
+    expect_true(not others, f"blocks holds modules of type {', '.join(others)}", hint=hint)
     hint = "[layer] * n is one layer in n places. Call nn.Linear once for each."
     message = f"4 blocks are only {len({id(b) for b in blocks})} different modules"
     expect_true(len({id(b) for b in blocks}) == 4, message, hint=hint)
@@ -137,14 +141,22 @@ def trained(answer, rng, device):
     net, d, heads = problem(answer, rng, device, n)
     expect_tree(net, d, n, heads)
     used, unused = list(heads)
-    net(torch.randn(6, d).to(device), used).square().sum().backward()
+    hint = "x goes through all blocks and through the chosen head, and nothing is detached."
+    out = net(torch.randn(6, d).to(device), used)
+    expect_true(out.requires_grad, "the result has no graph", hint=hint)
+    try:
+        out.square().sum().backward()
+    except RuntimeError as error:
+        words = str(error).partition(":")[0]
+        kept = "A layer keeps its input for backward. `x += ...` writes over it, and "
+        kept += "`x = x + ...` makes a new tensor."
+        fail(f"backward() stops with: {words}", hint=kept)
     without = [
         name
         for name, p in net.named_parameters()
         if p.grad is None and not name.startswith(f"heads.{unused}.")
     ]
     message = f"no gradient reaches {', '.join(without)}"
-    hint = "x goes through all blocks and through the chosen head, and nothing is detached."
     expect_true(not without, message, hint=hint)
 
 
@@ -262,6 +274,27 @@ class Stack(Base):
         for layer in self.blocks:
             x = x + torch.relu(layer(x))
         return getattr(self.heads, head)(x)
+
+
+@mutant("writes into a copy of x", caught_by=trained)
+class Stack(Base):
+    def forward(self, x, head):
+        x = x.clone()
+        for layer in self.blocks:
+            x += torch.relu(layer(x))
+        return self.heads[head](x)
+
+
+@mutant("makes each block a Sequential", caught_by=distinct)
+class Stack(Base):
+    def __init__(self, d, n, heads):
+        super().__init__(d, n, heads)
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(d, d), nn.ReLU()) for _ in range(n))
+
+    def forward(self, x, head):
+        for block in self.blocks:
+            x = x + block(x)
+        return self.heads[head](x)
 
 
 @mutant("a Sequential of Linear and ReLU", caught_by=tree)

@@ -16,7 +16,7 @@ from tensortutor.checking import (
 
 FITS = (
     "An entry fits if the model has its name, without the wrappers' prefixes, and exactly its "
-    "shape there. All others are skipped."
+    "shape there. Buffers are in state, too. All others are skipped."
 )
 PREFIX = (
     "Only whole prefixes at the front come off, `module.` and `_orig_mod.`, one after the other, "
@@ -184,7 +184,11 @@ def identity(answer, rng, device):
     for name, (number, dtype, grad) in before.items():
         message = f"{name} is another object than before"
         expect_true(after[name][0] == number, message, hint=hint)
-        expect_equal(after[name][1:], (dtype, grad), name=f"(dtype, requires_grad) of {name}")
+        kept = "The numbers come in, converted to the model's dtype. load_state_dict and copy_ do "
+        kept += "that; an assignment, to .data too, brings the dtype of the file."
+        expect_equal(
+            after[name][1:], (dtype, grad), name=f"(dtype, requires_grad) of {name}", hint=kept
+        )
     same = {name: id(t) for name, t in model.named_buffers()} == buffers
     expect_true(same, "a buffer is another object than before", hint=hint)
     wanted = state["0.weight"].to(model[0].weight)

@@ -1,10 +1,12 @@
 """Judges lessons/07_modules/05_save_load.md."""
 
+import contextlib
 import io
 import os
 import pathlib
 import pickle
 import shutil
+import sys
 import tempfile
 
 import torch
@@ -12,6 +14,7 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     equivalent,
     expect_equal,
@@ -29,6 +32,14 @@ ALL = "A state_dict() has parameters and buffers. load_state_dict copies them in
 WHOLE = (
     "torch.save empties the file that it writes to. Let it write another one, and give that the "
     "name when it is complete."
+)
+STEP = (
+    "Whoever opens path at that moment finds no checkpoint, and a job that is killed then leaves "
+    "none. os.replace(other, path) puts a complete file in the old one's place in one step."
+)
+BESIDE = (
+    "A file gets a new name only on the disk where it is. The other file belongs into path's own "
+    "folder."
 )
 SAFE = "A pickle can call any function while it is loaded, unless weights_only=True refuses it."
 
@@ -60,7 +71,8 @@ def snapshot(model):
 
 def save(answer, path, model, meta):
     """Save, and expect that a file is there."""
-    answer.save_ckpt(path, model, meta)
+    with advising(OSError, saying="cross-device", hint=BESIDE):
+        answer.save_ckpt(path, model, meta)
     message = "after save_ckpt there is no file at path"
     expect_true(os.path.isfile(path), message, hint="The file is called exactly path.")
 
@@ -78,6 +90,32 @@ def load(answer, path, build):
         hint="return model, meta",
     )
     return got
+
+
+@contextlib.contextmanager
+def watching(path):
+    """A list of what path holds, one after the other, while the block runs; None for no file.
+
+    It looks at the file after each call of a Python or C function.
+    """
+    seen, last = [], ()
+
+    def look(*_):
+        nonlocal last
+        try:
+            about = os.stat(path)
+            now = (about.st_ino, about.st_size, about.st_mtime_ns)
+        except FileNotFoundError:
+            now = None
+        if now != last:
+            last = now
+            seen.append(None if now is None else pathlib.Path(path).read_bytes())
+
+    sys.setprofile(look)
+    try:
+        yield seen
+    finally:
+        sys.setprofile(None)
 
 
 def builder(device):
@@ -219,13 +257,13 @@ def replaced(answer, rng, device):
     with folder() as place:
         path = os.path.join(place, "a.pt")
         save(answer, path, model, meta)
-        with open(path, "rb") as reader:
-            old = pathlib.Path(path).read_bytes()
+        old = pathlib.Path(path).read_bytes()
+        with watching(path) as seen:
             save(answer, path, model, {**meta, "lr": 0.01})
-            message = "somebody who had opened the old file reads something else now"
-            hint = "Write a new file, and let os.replace give it the name. The old one stays whole "
-            hint += "for those who have it open."
-            expect_true(reader.read() == old, message, hint=hint)
+        whole = (old, pathlib.Path(path).read_bytes())
+        expect_true(None not in seen, "for a moment there is no file at path", hint=STEP)
+        half = [content for content in seen if content not in whole]
+        expect_true(not half, "for a moment path is a part of a file", hint=STEP)
         _, found = load(answer, path, build)
         expect_equal(found["lr"], 0.01, name="meta['lr'] after the second save")
         hint = "The file that you wrote first must not stay behind."
@@ -304,6 +342,25 @@ def save_ckpt(path, model, meta):
     new = f"{path}.tmp"
     torch.save({"state": model.state_dict(), "meta": meta}, new)
     os.replace(new, path)
+
+
+@mutant("removes the old file, then gives the new one its name", caught_by=replaced)
+def save_ckpt(path, model, meta):
+    new = f"{path}.tmp"
+    torch.save({"state": model.state_dict(), "meta": meta}, new)
+    if os.path.exists(path):
+        os.remove(path)
+    os.rename(new, path)
+
+
+@mutant("moves the old file out of the way, then the new one in", caught_by=replaced)
+def save_ckpt(path, model, meta):
+    new, old = f"{path}.tmp", f"{path}.old"
+    torch.save({"state": model.state_dict(), "meta": meta}, new)
+    if os.path.exists(path):
+        shutil.move(path, old)
+    shutil.move(new, path)
+    pathlib.Path(old).unlink(missing_ok=True)
 
 
 @mutant("pickles in memory, then writes into the file", caught_by=replaced)

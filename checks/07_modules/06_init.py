@@ -19,6 +19,7 @@ from tensortutor.checking import (
 
 FAN = "fan_in is how many numbers one output sees: in for a Linear, in * kh * kw for a Conv2d. The "
 FAN += "std is sqrt(2 / fan_in), and the mean 0."
+DEEP = "This layer lies deeper. `model.modules()` goes all the way down, `children()` one level."
 OTHERS = "Go over the modules and write only into nn.Linear and nn.Conv2d. A norm layer multiplies "
 OTHERS += "by its weight, so a small number in it shrinks the signal."
 
@@ -52,7 +53,12 @@ def block(rng, device):
     return net, classes
 
 
-def expect_kaiming(weight, name):
+def deep(*layers):
+    """These layers, nested in three containers."""
+    return nn.Sequential(nn.ModuleDict({"body": nn.Sequential(*layers)}))
+
+
+def expect_kaiming(weight, name, hint=FAN):
     """Normal, mean 0, std sqrt(2 / fan_in), for weights with enough elements to tell."""
     fan_in = weight[0].numel()
     wanted = math.sqrt(2 / fan_in)
@@ -61,9 +67,10 @@ def expect_kaiming(weight, name):
     expect_true(
         abs(std / wanted - 1) < 0.03,
         f"{name}: fan_in is {fan_in}, the std is {std:.4f}, wanted is {wanted:.4f}",
-        hint=FAN,
+        hint=hint,
     )
-    expect_true(abs(mean) < 0.05 * wanted, f"{name}: the mean is {mean:.4f}, 0 is wanted", hint=FAN)
+    message = f"{name}: the mean is {mean:.4f}, 0 is wanted"
+    expect_true(abs(mean) < 0.05 * wanted, message, hint=hint)
     far = (w.abs() > 2 * wanted).double().mean().item()
     expect_true(
         0.03 < far < 0.06,
@@ -80,6 +87,9 @@ def linear_weights(answer, rng, device):
     answer.init_net(net)
     expect_kaiming(net[0].weight, f"the weight of Linear({a}, {b})")
     expect_kaiming(net[2].weight, f"the weight of Linear({b}, {a})")
+    inner = nn.Linear(a, b)
+    answer.init_net(nn.Sequential(deep(inner), nn.Linear(b, 3)).to(device))
+    expect_kaiming(inner.weight, f"the weight of a nested Linear({a}, {b})", hint=DEEP)
 
 
 @check("so have the weights of convolutions")
@@ -90,6 +100,9 @@ def conv_weights(answer, rng, device):
     answer.init_net(net)
     expect_kaiming(net[0].weight, f"the weight of Conv2d({a}, {b}, (3, 5))")
     expect_kaiming(net[1].weight, f"the weight of Conv2d({2 * a}, {2 * b}, 5, groups=2)")
+    inner = nn.Conv2d(a, b, 3)
+    answer.init_net(nn.Sequential(deep(inner), nn.Linear(4, 2)).to(device))
+    expect_kaiming(inner.weight, f"the weight of a nested Conv2d({a}, {b}, 3)", hint=DEEP)
 
 
 @check("biases are 0, and a layer may have none")
@@ -99,9 +112,14 @@ def biases(answer, rng, device):
         nn.Linear(n, 6, bias=False), nn.Linear(6, n), nn.Conv2d(n, 3, 1), nn.Linear(3, 4)
     ).to(device)
     answer.init_net(net)
+    hint = "`nn.init.zeros_(m.bias)`, in every layer of the two kinds that has one."
     for place in (1, 2, 3):
         bias = net[place].bias
-        expect_equal(bias, torch.zeros_like(bias), name=f"the bias of layer {place}")
+        expect_equal(bias, torch.zeros_like(bias), name=f"the bias of layer {place}", hint=hint)
+    inner = nn.Linear(n, 6)
+    answer.init_net(nn.Sequential(deep(inner), nn.Linear(6, n)).to(device))
+    wanted = torch.zeros_like(inner.bias)
+    expect_equal(inner.bias, wanted, name="the bias of a nested layer", hint=DEEP)
     alone = nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.Linear(n, 5, bias=False)).to(device)
     answer.init_net(alone)
     weight = alone[1].weight
@@ -325,6 +343,30 @@ def init_net(model):
         if isinstance(m, nn.Linear):
             nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
             nn.init.zeros_(m.bias)
+
+
+@mutant("sees the model and its direct children", caught_by=linear_weights)
+def init_net(model):
+    head = None
+    for m in [model, *model.children()]:
+        if isinstance(m, (nn.Linear, nn.Conv2d)):
+            nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
+            if m.bias is not None:
+                nn.init.zeros_(m.bias)
+        head = m if isinstance(m, nn.Linear) else head
+    nn.init.zeros_(head.weight)
+
+
+@mutant("zeroes the biases of direct children only", caught_by=biases)
+def init_net(model):
+    for m in layers(model):
+        nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
+    for m in [model, *model.children()]:
+        if getattr(m, "bias", None) is not None and m in layers(model):
+            nn.init.zeros_(m.bias)
+    head = [m for m in layers(model) if isinstance(m, nn.Linear)][-1]
+    for p in head.parameters():
+        nn.init.zeros_(p)
 
 
 @mutant("makes new Parameters", caught_by=same_objects)

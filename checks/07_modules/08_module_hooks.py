@@ -16,6 +16,10 @@ from tensortutor.checking import (
     mutant,
 )
 
+PATHS = "named_modules() gives every module its path, nested ones too: 2.0 is child 0 of child 2."
+EACH = "Each leaf that runs has an entry of its own, under its own name."
+OUTPUT = "A forward hook is called with (module, args, output). The shape is that of output."
+AS_BEFORE = "The model belongs to others. What it finds switched, this function leaves as it was."
 NAMES = "A function made in a loop looks `name` up when it runs, and by then the loop is over. "
 NAMES += "Bind this round's name, as a default argument."
 GONE = "Remove every handle, in `finally`: that runs whether the model raised or not."
@@ -102,7 +106,12 @@ def hooks_of(net):
 @check("each leaf has its own name and shape")
 def own_names(answer, rng, device):
     net, x, shapes = conv_net(rng, device)
-    expect_equal(record(answer, net, x), shapes, hint=NAMES)
+    got = record(answer, net, x)
+    missing = sorted(shapes.keys() - got.keys())
+    message = f"there is no entry for {missing}, only for {sorted(map(str, got))}"
+    expect_true(not missing, message, hint=NAMES if len(got) == 1 else PATHS)
+    for name, shape in shapes.items():
+        expect_equal(got[name], shape, name=f"the shape of {name!r}", hint=OUTPUT)
 
 
 @check("containers are left out, and leaves that did not run")
@@ -111,11 +120,11 @@ def leaves_only(answer, rng, device):
     net = Odd(n).to(device)
     got = record(answer, net, torch.randn(rows, n, device=device))
     wanted = {"last", "twice", "parts.first.0", "parts.first.1"}
+    missing = sorted(wanted - got.keys())
+    expect_true(not missing, f"there is no entry for {missing}", hint=EACH)
     extra = sorted(map(str, got.keys() - wanted))
     hint = "A leaf has no children. The hook of a module that is not called does not run."
     expect_true(not extra, f"there are entries for {extra}", hint=hint)
-    missing = sorted(wanted - got.keys())
-    expect_true(not missing, f"there is no entry for {missing}", hint=NAMES)
 
 
 @check("of a leaf that runs twice, the last output counts")
@@ -124,7 +133,8 @@ def last_output(answer, rng, device):
     net = Odd(n).to(device)
     got = record(answer, net, torch.randn(rows, n, device=device))
     hint = "The second output takes the first one's place."
-    expect_equal(got.get("twice"), (rows, 4 * n), name="the shape of 'twice'", hint=hint)
+    expect_true("twice" in got, "there is no entry for 'twice'", hint=EACH)
+    expect_equal(got["twice"], (rows, 4 * n), name="the shape of 'twice'", hint=hint)
 
 
 @check("a model may be a leaf, and an output empty or a scalar")
@@ -176,12 +186,13 @@ def outputs_stay(answer, rng, device):
 
 @check("no hook is left, and the dict grows no more")
 def nothing_left(answer, rng, device):
-    net, x, shapes = conv_net(rng, device)
+    net, x, _ = conv_net(rng, device)
     before = hooks_of(net)
     got = record(answer, net, x)
     expect_equal(hooks_of(net) - before, 0, name="the number of hooks that are left", hint=GONE)
+    noted = dict(got)
     net(torch.cat([x, x]))
-    expect_equal(got, shapes, name="the result, after the model ran again", hint=GONE)
+    expect_equal(got, noted, name="the result, after the model ran again", hint=GONE)
 
 
 @check("no hook is left when the model raises")
@@ -195,6 +206,27 @@ def nothing_left_after_an_error(answer, rng, device):
         answer.record_shapes(net, torch.randn(3, n, device=device))
     left = hooks_of(net) - before
     expect_equal(left, 0, name="the number of hooks that are left after an error", hint=GONE)
+
+
+@check("modes and grad mode are as before")
+def modes_stay(answer, rng, device):
+    n, breaks = rng.randrange(2, 6), Breaks()
+    for when, ending in (("afterwards", ()), ("after an error in the model", (breaks, breaks))):
+        inner = nn.Sequential(nn.BatchNorm1d(n), nn.Dropout(0.5))
+        net = nn.Sequential(nn.Linear(n, n), inner, *ending).to(device).train()
+        inner.train(rng.random() < 0.5)
+        inner[1].train(not inner.training)
+        modes = {name: m.training for name, m in net.named_modules()}
+        for recording in (True, False):
+            with torch.set_grad_enabled(recording):
+                with contextlib.suppress(Stop):
+                    answer.record_shapes(net, torch.randn(3, n, device=device))
+                now = torch.is_grad_enabled()
+            for name, m in net.named_modules():
+                what = f"{when}, training of {name or 'the model itself'}"
+                expect_equal(m.training, modes[name], name=what, hint=AS_BEFORE)
+            what = f"{when}, torch.is_grad_enabled()"
+            expect_equal(now, recording, name=what, hint=AS_BEFORE)
 
 
 @check("the hooks of others are still there")
@@ -439,6 +471,46 @@ def record_shapes(model, x):
         model(x)
     for handle in handles:
         handle.remove()
+    return shapes
+
+
+@mutant("leaves the model in eval mode", caught_by=modes_stay)
+def record_shapes(model, x):
+    shapes = {}
+    handles = watch(model, shapes)
+    model.eval()
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return shapes
+
+
+@mutant("puts every module into training mode at the end", caught_by=modes_stay)
+def record_shapes(model, x):
+    shapes = {}
+    handles = watch(model, shapes)
+    model.eval()
+    try:
+        model(x)
+    finally:
+        model.train()
+        for handle in handles:
+            handle.remove()
+    return shapes
+
+
+@mutant("leaves recording off", caught_by=modes_stay)
+def record_shapes(model, x):
+    shapes = {}
+    handles = watch(model, shapes)
+    torch.set_grad_enabled(False)
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
     return shapes
 
 

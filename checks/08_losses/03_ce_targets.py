@@ -51,6 +51,12 @@ def wanted(logits, tok, pad):
     return torch.stack(each).mean() if each else shares.new_zeros(())
 
 
+def basic(answer, rng, device):
+    """Without padding, and with as many tokens in each row: what all other checks build on."""
+    b, t, v = 2, 5, 4
+    compare(answer, scores(rng, device, b, t, v), texts(device, b, t, v), -100, CLASSES)
+
+
 def compare(answer, logits, tok, pad, hint):
     right = wanted(logits, tok, pad)
     got = answer.lm_loss(logits, tok, pad)
@@ -72,27 +78,30 @@ def square(answer, rng, device):
 
 @check("padding does not count, wherever it stands")
 def padded(answer, rng, device):
-    b, t, v = 3, rng.randint(6, 8), 5
+    basic(answer, rng, device)
+    t, v = rng.randint(6, 8), 5
+    at_end, in_front, inside = slice(t - rng.randint(2, 3), t), slice(rng.randint(1, 3)), 3
     for pad in (0, rng.randrange(1, v - 1), v - 1):
-        tok = texts(device, b, t, v, pad)
-        tok[0, t - rng.randint(2, 3) :] = pad
-        tok[1, : rng.randint(1, 3)] = pad
-        tok[2, 3] = pad
-        compare(answer, scores(rng, device, b, t, v), tok, pad, PADDING)
+        for places in (at_end, in_front, inside):
+            tok = texts(device, 1, t, v, pad)
+            tok[0, places] = pad
+            compare(answer, scores(rng, device, 1, t, v), tok, pad, PADDING)
 
 
 @check("pad may lie outside the vocabulary")
 def outside(answer, rng, device):
-    b, t, v = 2, rng.randint(4, 6), 4
+    basic(answer, rng, device)
+    t, v = rng.randint(4, 6), 4
     for pad in (-100, -1, v, 1000):
-        tok = texts(device, b, t, v)
+        tok = texts(device, 1, t, v)
         tok[0, -2:] = pad
         hint = "Nothing may be looked up for padding: -100 and 1000 are no positions."
-        compare(answer, scores(rng, device, b, t, v), tok, pad, hint)
+        compare(answer, scores(rng, device, 1, t, v), tok, pad, hint)
 
 
 @check("every token counts the same, in long rows and short ones")
 def tokens_alike(answer, rng, device):
+    basic(answer, rng, device)
     b, t, v = 3, 9, 6
     for pad in (0, -100):
         tok = texts(device, b, t, v, pad)
@@ -114,21 +123,25 @@ def nothing(answer, rng, device):
         zero = torch.zeros((), device=device)
         expect_close(loss, zero, name=f"with T = {t}, the loss", hint=EMPTY)
         expect_true(loss.requires_grad, "the loss of 0 has no graph", hint=EMPTY)
-        (grad,) = torch.autograd.grad(loss, logits)
+        (grad,) = torch.autograd.grad(loss, logits, allow_unused=True)
+        expect_true(grad is not None, "the loss of 0 does not depend on logits", hint=EMPTY)
         expect_close(grad, torch.zeros_like(logits), name="the gradient", hint=EMPTY)
 
 
 @check("each place gets its own gradient")
 def gradient(answer, rng, device):
+    basic(answer, rng, device)
     b, t, v, pad = 2, rng.randint(4, 6), 5, 0
     tok = texts(device, b, t, v, pad)
-    tok[1, 2:] = pad
+    tok[0, -1] = tok[1, 1] = pad  # as many tokens count in each row
     logits = scores(rng, device, b, t, v).requires_grad_()
     loss = answer.lm_loss(logits, tok, pad)
+    hint = "Compute with torch's operations alone, and detach nothing."
     expect_true(
-        isinstance(loss, torch.Tensor) and loss.requires_grad, "the loss has no graph", hint=EMPTY
+        isinstance(loss, torch.Tensor) and loss.requires_grad, "the loss has no graph", hint=hint
     )
-    (got,) = torch.autograd.grad(loss, logits)
+    (got,) = torch.autograd.grad(loss, logits, allow_unused=True)
+    expect_true(got is not None, "the loss does not depend on logits", hint=hint)
     leaf = logits.detach().double().requires_grad_()
     places = [(i, j) for i in range(b) for j in range(t - 1) if tok[i, j + 1] != pad]
     each = [leaf[i, j].logsumexp(0) - leaf[i, j, tok[i, j + 1]] for i, j in places]
@@ -139,10 +152,11 @@ def gradient(answer, rng, device):
 
 @check("one row, two places, float64, inputs left alone")
 def edges(answer, rng, device):
+    basic(answer, rng, device)
     logits, tok = scores(rng, device, 1, 2, 5), texts(device, 1, 2, 5)
     compare(answer, logits, tok, -100, "A single token to predict: B is 1 and T is 2.")
     logits, tok = scores(rng, device, 2, 5, 4, torch.float64), texts(device, 2, 5, 4)
-    tok[0, 3:] = -100
+    tok[:, 3:] = -100
     right = wanted(logits, tok, -100)
     with expect_unchanged(logits, tok):
         got = answer.lm_loss(logits, tok, -100)
@@ -240,6 +254,13 @@ def lm_loss(logits, tok, pad):
 def lm_loss(logits, tok, pad):
     if not (tok[:, 1:] != pad).any():
         return torch.zeros((), dtype=logits.dtype, device=logits.device)
+    return mean_of(logits[:, :-1], tok[:, 1:], pad)
+
+
+@mutant("returns a 0 that is a leaf of its own", caught_by=nothing)
+def lm_loss(logits, tok, pad):
+    if not (tok[:, 1:] != pad).any():
+        return torch.tensor(0.0, requires_grad=True, device=logits.device)
     return mean_of(logits[:, :-1], tok[:, 1:], pad)
 
 

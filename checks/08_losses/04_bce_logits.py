@@ -54,6 +54,12 @@ def compare(answer, z, y, hint, **options):
     expect_close(got, wanted, dtype=z.dtype, name="bce_logits", hint=hint)
 
 
+def basic(answer, rng, device):
+    """Scores of usual size, hard labels, no weight: what all other checks build on."""
+    z = scores(rng, device, 4, 3)
+    compare(answer, z, labels(z), FORMULA)
+
+
 def gradient(answer, z, y, **options):
     leaf = z.detach().clone().requires_grad_()
     loss = answer.bce_logits(leaf, y, **options)
@@ -107,6 +113,7 @@ def near_gradient(answer, rng, device):
 
 @check("pos_weight: a number, 0 and 1 among them")
 def number(answer, rng, device):
+    basic(answer, rng, device)
     z = scores(rng, device, 40)
     y = labels(z)
     for weight in (rng.uniform(2, 6), 0.25, 3, 1, 0):
@@ -119,6 +126,7 @@ def number(answer, rng, device):
 
 @check("pos_weight: one number per label")
 def per_label(answer, rng, device):
+    basic(answer, rng, device)
     n, count = rng.sample(range(3, 8), 2)
     z = scores(rng, device, n, count)
     hint = f"z is {[n, count]} and pos_weight {[count]}: broadcasting lines them up as they are."
@@ -129,6 +137,7 @@ def per_label(answer, rng, device):
 
 @check("soft labels are between the two")
 def soft(answer, rng, device):
+    basic(answer, rng, device)
     z = scores(rng, device, 30)
     y = torch.rand(30).to(device)
     compare(answer, z, y, "A label of 0.3 is 0.3 of a yes and 0.7 of a no: weigh both terms.")
@@ -157,6 +166,7 @@ def shapes(answer, rng, device):
 
 @check("any shape and layout, float64, inputs left alone")
 def edges(answer, rng, device):
+    basic(answer, rng, device)
     for shape in ((), (1,), (1, 1), (2, 3, 4)):
         z = scores(rng, device, *shape)
         compare(answer, z, labels(z), "Element by element, then one mean over all of them.")

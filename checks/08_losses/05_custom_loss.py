@@ -74,7 +74,7 @@ def batch(answer, rng, device):
 
 @check("the logits get the gradient of the soft dice")
 def gradient(answer, rng, device):
-    z = scores(rng, device, 3, 4, 5)
+    z = scores(rng, device, 1, 4, 5)
     t = masks(z)
     leaf = z.detach().clone().requires_grad_()
     loss = answer.dice_loss(leaf, t)
@@ -93,23 +93,26 @@ def gradient(answer, rng, device):
 @check("an image with nothing on it: saying nothing is right")
 def empty(answer, rng, device):
     for size in (20.0, 200.0):
-        z = torch.full((2, 3, 4), -size, device=device)
+        z = torch.full((1, 3, 4), -size, device=device)
         compare(answer, z, torch.zeros_like(z), NOTHING)
         compare(answer, z, torch.zeros_like(z), NOTHING, eps=1e-3)
-    z = scores(rng, device, 2, 3, 4)
+    z = scores(rng, device, 1, 3, 4)
     compare(answer, z, torch.zeros_like(z), NOTHING)
 
 
 @check("eps is the caller's")
 def smoothing(answer, rng, device):
-    z = scores(rng, device, 2, 3, 5)
+    z = scores(rng, device, 1, 3, 5)
+    t = masks(z)
+    compare(answer, z, t, FORMULA)
     for eps in (0.1, rng.uniform(2, 5)):
-        compare(answer, z, masks(z), "The function has an argument for it.", eps=eps)
+        compare(answer, z, t, "The function has an argument for it.", eps=eps)
 
 
 @check("masks of any dtype, and a loss of the logits' dtype")
 def dtypes(answer, rng, device):
-    z = scores(rng, device, 2, 4, 3)
+    z = scores(rng, device, 1, 4, 3)
+    compare(answer, z, masks(z), FORMULA)
     hint = "Bring the mask to the dtype of the logits before it meets them."
     for dtype in (torch.bool, torch.int64, torch.uint8, torch.float64, torch.float32):
         t = masks(z).to(dtype)
@@ -122,10 +125,17 @@ def dtypes(answer, rng, device):
 
 @check("float64, sizes of 1, inputs left alone")
 def edges(answer, rng, device):
-    for shape in ((1, 1, 1), (3, 1, 1), (1, 1, 5), (2, 5, 1)):
+    one, more = scores(rng, device, 1, 3, 4), scores(rng, device, 2, 3, 4)
+    compare(answer, one, masks(one), FORMULA)
+    hint = "Sizes of 1 are sizes: keep the dimension of the images."
+    for shape in ((1, 1, 1), (1, 1, 5), (1, 5, 1)):
         z = scores(rng, device, *shape)
-        compare(answer, z, masks(z), "Sizes of 1 are sizes: keep the dimension of the images.")
-    z = scores(rng, device, 2, 3, 4, dtype=torch.float64)
+        compare(answer, z, masks(z), hint)
+    compare(answer, more, masks(more), OWN)
+    for shape in ((3, 1, 1), (2, 5, 1)):
+        z = scores(rng, device, *shape)
+        compare(answer, z, masks(z), hint)
+    z = scores(rng, device, 1, 3, 4, dtype=torch.float64)
     t = masks(z)
     with expect_unchanged(z, t):
         got = answer.dice_loss(z, t)
