@@ -29,6 +29,14 @@ def test_a_term_is_shown_with_its_code_and_its_lesson() -> None:
         assert "tensortutor show basics/means --course" in done.stdout
 
 
+def test_what_programs_draw_with_is_in_the_built_in_reference() -> None:
+    for name, title in (("plot", "plot(ys"), ("image", "image(tensor"), ("show", "show(tensor")):
+        done = tensortutor("reference", name, course=None)
+        assert done.returncode == 0
+        assert done.stdout.startswith(title)
+        assert f"from tensortutor.lab import {name}" in done.stdout
+
+
 def test_words_list_what_has_them() -> None:
     done = tensortutor("reference", "largest", "value")
     assert done.stdout.startswith("torch.amax(x, dim), torch.amin(x, dim)")

@@ -15,6 +15,7 @@ from tensortutor.course.holds import (
     raises,
     refused,
     rejected,
+    reveals,
 )
 from tensortutor.course.jobs import check_job, limits_for, program_job
 from tensortutor.course.material import Pane, Quiz, Step
@@ -148,6 +149,8 @@ class _Maker:
         return self.trial(self.check(source, self.seeds, variant), claim)
 
     def _shows(self, pane: Pane) -> Claim:
+        if pane.kind == "predict" and pane.output is None:
+            return Claim(pane.line, "the run reveals what was asked", reveals(pane))
         if pane.output is None:
             return Claim(pane.line, "the program ends without an error", completes(pane))
         return Claim(pane.line, "the program prints what is shown", prints(pane))

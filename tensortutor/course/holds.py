@@ -47,6 +47,18 @@ def completes(pane: Pane) -> Holds:
     return lambda record: ended(record, pane.line)
 
 
+def reveals(pane: Pane) -> Holds:
+    """The pane's program ends without an error, and prints something to hold a guess against."""
+
+    def holds(record: Record) -> Fault | None:
+        fault = ended(record, pane.line)
+        if fault is not None or record.stdout.strip():
+            return fault
+        return Fault("it prints nothing: the run must reveal the answer")
+
+    return holds
+
+
 def fails(record: Record) -> Fault | None:
     """The program ends with an error."""
     if record.finished.outcome == "done":

@@ -82,6 +82,13 @@ CASES = [
         "dim=7",
         "it raises IndexError: Dimension out of range",
     ),
+    lesson(
+        "a prediction is never held against the truth",
+        "print(y)\n```\n```output\ntensor([1.5000, 2.5000, 3.5000])\n",
+        "",
+        "```python predict",
+        "it prints nothing: the run must reveal the answer",
+    ),
     fix(
         "a program never ends",
         "print((torch.ones(2, 3) - torch.ones(2, 1)).shape)",
