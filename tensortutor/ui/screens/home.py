@@ -47,6 +47,7 @@ class HomeScreen(TutorScreen):
         self._unfolded: set[str] = set()
         self._due: list[Card] = []
         self._review = ReviewRow(None, 0)
+        self._stands = False
 
     def compose(self) -> ComposeResult:
         """The list, and beside it what the row under the cursor is about."""
@@ -70,6 +71,13 @@ class HomeScreen(TutorScreen):
         self.top.place = ("tensortutor",)
         self.watch(self.app, "device_word", self._show_device)
         self.courses.focus()
+        self.call_after_refresh(self._complete)
+
+    def _complete(self) -> None:
+        """The list stands: from now on the lesson under the cursor is read."""
+        self._stands = True
+        if self.courses.row is not None:
+            self._tell(self.courses.row)
 
     def _show_device(self, word: str) -> None:
         self.keys.word = word
@@ -174,7 +182,10 @@ class HomeScreen(TutorScreen):
 
     @on(CourseList.Highlighted)
     def _highlighted(self, event: CourseList.Highlighted) -> None:
-        row = event.row
+        self._tell(event.row)
+
+    def _tell(self, row: Row) -> None:
+        """Say beside the list what a row is about."""
         detail = self.query_one("#detail")
         if isinstance(row, ChapterRow):
             detail.border_title = f"Chapter {row.chapter.number}"
@@ -217,7 +228,7 @@ class HomeScreen(TutorScreen):
             Content.styled(f" {signs.dot} ".join(facts), "$foreground 60%"),
             self._state(lesson),
         ]
-        if self.is_wide:
+        if self.is_wide and self._stands:
             parts.append(Content.styled(contents_of(lesson), "$foreground 75%"))
         return Content("\n\n" if self.is_wide else "\n").join(parts)
 
