@@ -58,4 +58,6 @@ def holds(one: TensorInfo, word: str) -> bool:
         return True
     if word == "grad" and one.requires_grad:
         return True
+    if one.words.lower().startswith(f"{word}["):  # `f32`
+        return True
     return word in full_name(one).lower()

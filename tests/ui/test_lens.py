@@ -266,7 +266,7 @@ async def test_the_table_is_filtered_while_one_types_and_sorted(setting, until):
     [
         ("", "x row loss bad"), ("nan", "bad"), ("inf", "bad"), ("grad", "loss"),
         ("shape:64", "bad"), ("shape:[2,3]", "x"), ("O", "row loss"),
-        ("dtype:float32 w", "row"), ("device:cuda", ""),
+        ("dtype:float32 w", "row"), ("device:cuda", ""), ("f16", "bad"),
     ],
 )  # fmt: skip
 def test_the_words_of_the_filter(wanted, found):
