@@ -49,12 +49,12 @@ SAVED_WITHIN_S = SAVE_WITHIN_S + PATIENCE_S
 OPEN_S = 30.0
 TURN, RUN, CHECK = "\x1bOR", "\x1b[15~", "\x1b[20~"  # F3, F5, F9
 PAGE_DOWN, END = "\x1b[6~", "\x1b[F"
-TABLES = {
-    "lesson": "id, passed_at",
-    "step": "lesson, step",
-    "attempt": "*",
-    "answer": "*",
-    "place": "*",
+RECORDS = {
+    "passed": "SELECT id, passed_at FROM lesson WHERE passed_at IS NOT NULL",
+    "steps": "SELECT lesson, step FROM step",
+    "attempts": "SELECT * FROM attempt",
+    "answers": "SELECT * FROM answer",
+    "place": "SELECT * FROM place",
 }
 PROGRAM = "import time\nfor i in range(40):\n    print(i, flush=True)\n    time.sleep(0.01)\n"
 
@@ -206,7 +206,7 @@ class Learner:
         self._rng = rng
         self._file = home / "work" / "basics" / "means" / EXERCISE
         self._lines: list[str] = []
-        self._rows: dict[str, set[tuple[object, ...]]] = {table: set() for table in TABLES}
+        self._rows: dict[str, set[tuple[object, ...]]] = {what: set() for what in RECORDS}
         self._file.parent.mkdir(parents=True)
         self._file.write_text(SOLUTION)
         Progress.open(Paths(home)).set_place("basics/means", EXERCISE_STEP)
@@ -265,17 +265,17 @@ class Learner:
             (state,) = database.execute("PRAGMA integrity_check").fetchone()
             if state != "ok":
                 raise Failure(f"the progress file is damaged: {state}")
-            for table, columns in TABLES.items():
-                rows = set(database.execute(f"SELECT {columns} FROM {table}"))
-                if gone := self._rows[table] - rows:
-                    raise Failure(f"gone from {table}: {gone}")
-                self._rows[table] = rows
+            for what, query in RECORDS.items():
+                rows = set(database.execute(query))
+                if gone := self._rows[what] - rows:
+                    raise Failure(f"gone from {what}: {gone}")
+                self._rows[what] = rows
 
     @property
     def progress(self) -> str:
         """What has come together, in words."""
-        counts = ", ".join(f"{len(rows)} of {table}" for table, rows in self._rows.items())
-        return f"rows of progress: {counts}; lines typed: {len(self._lines)}"
+        counts = ", ".join(f"{len(rows)} {what}" for what, rows in self._rows.items())
+        return f"progress: {counts}; lines typed: {len(self._lines)}"
 
 
 def main(rounds: int) -> None:
