@@ -31,7 +31,7 @@ PLACES = (
 
 
 class Noisy(Dataset):
-    """Sample i is i, the process that made it, and a number from each of four streams."""
+    """Sample i: i, the process that made it, a number from each of four streams, the seed of g."""
 
     def __init__(self, seed):
         self.g = torch.Generator().manual_seed(seed)
@@ -47,6 +47,7 @@ class Noisy(Dataset):
             int(torch.randint(2**60, ())),
             int(np.random.randint(2**60)),
             random.randrange(2**60),
+            self.g.initial_seed() % 2**32,
         )
 
 
@@ -109,7 +110,7 @@ def flat(batches):
 
 
 def column(batches, number):
-    """One entry of each sample: 0 its index, 1 its process, from 2 on its random numbers."""
+    """One entry of each sample: 0 its index, 1 its process, 2 to 5 random numbers, 6 a seed."""
     return [sample[number] for sample in flat(batches)]
 
 
@@ -149,6 +150,12 @@ def different(answer, rng, device):
             "pass, not from a constant.",
         )
     expect_true(column(first, 0) != column(second, 0), "both epochs have the same order")
+    largest = max(column(first + second, 6))
+    expect_true(
+        largest >= 2**16,
+        f"two workers in two epochs, and no seed of ds.g is above {largest}",
+        hint="With so few seeds to choose from, two workers soon get the same one.",
+    )
 
 
 @check("ds.g draws none of the numbers of torch's default generators")
@@ -341,4 +348,19 @@ equivalent(
     "generator=torch.Generator().manual_seed(seed), worker_init_fn=reseed)",
     because="fork is the default on Linux up to Python 3.13. Later another method starts the "
     "workers, which gives the same samples and numbers.",
+)
+equivalent(
+    "g.manual_seed(torch.randint(2**32, ()).item())",
+    "g.manual_seed(torch.randint(2**31, ()).item())",
+    because="Any range will do in which two draws hardly ever meet.",
+)
+equivalent(
+    "g.manual_seed(torch.randint(2**32, ()).item())",
+    "g.manual_seed(torch.randint(2**33, ()).item())",
+    because="Any range will do in which two draws hardly ever meet.",
+)
+equivalent(
+    "g.manual_seed(torch.randint(2**32, ()).item())",
+    "g.manual_seed(torch.randint(3**32, ()).item())",
+    because="Any range will do in which two draws hardly ever meet.",
 )

@@ -23,7 +23,7 @@ class Watched(torch.optim.SGD):
 
 
 def network(device, *extra):
-    """A classifier of 3 features into 4 classes, in training mode, without gradients."""
+    """From 3 features to 4 numbers, in training mode, without gradients."""
     return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), *extra, nn.Linear(5, 4)).to(device)
 
 
@@ -34,10 +34,13 @@ def dirty(model):
 
 
 def data(device, sizes):
-    """Pairs (x, y) with this many samples each."""
-    return [
-        (torch.randn(n, 3, device=device), torch.randint(4, (n,), device=device)) for n in sizes
-    ]
+    """Pairs (x, y) with this many samples each, four numbers as a target."""
+    return [(torch.randn(n, 3, device=device), torch.randn(n, 4, device=device)) for n in sizes]
+
+
+def labelled(device, sizes):
+    """The same with a class as target."""
+    return [(x, y.argmax(1)) for x, y in data(device, sizes)]
 
 
 def sgd(model, **options):
@@ -48,7 +51,7 @@ def reference(model, batches, opt):
     """Train the model on the batches, each with its own gradient."""
     model.train()
     for x, y in batches:
-        loss = F.cross_entropy(model(x), y)
+        loss = F.mse_loss(model(x), y)
         for p in model.parameters():
             p.grad = None
         loss.backward()
@@ -61,7 +64,7 @@ def follow(answer, batches, build, opt, stale=False):
     right = copy.deepcopy(theirs)
     if stale:
         dirty(theirs)
-    answer.train_epoch(theirs, iter(batches), opt(theirs), F.cross_entropy)
+    answer.train_epoch(theirs, iter(batches), opt(theirs), F.mse_loss)
     reference(right, batches, opt(right))
     return theirs, right
 
@@ -78,7 +81,7 @@ def learns(answer, rng, device):
     calls = []
     opt = Watched(model.parameters(), calls.append, lr=0.5)
     before = copy.deepcopy(model.state_dict())
-    answer.train_epoch(model, iter(data(device, sizes)), opt, F.cross_entropy)
+    answer.train_epoch(model, iter(data(device, sizes)), opt, F.mse_loss)
     hint = "One step for each batch, after its backward."
     expect_equal(len(calls), len(sizes), name="the number of steps", hint=hint)
     moved = any(not torch.equal(before[k], v) for k, v in model.state_dict().items())
@@ -100,7 +103,7 @@ def own_gradient(answer, rng, device):
         expect_true(at < len(batches), "there are more steps than batches", hint=hint)
         twin = copy.deepcopy(model)
         twin.zero_grad()
-        F.cross_entropy(twin(batches[at][0]), batches[at][1]).backward()
+        F.mse_loss(twin(batches[at][0]), batches[at][1]).backward()
         for p, (name, q) in zip(found, twin.named_parameters(), strict=True):
             title = f"{name}.grad at the step of batch {at}"
             hint = "Between two steps: one clearing, then one backward. What lay in .grad before "
@@ -109,7 +112,7 @@ def own_gradient(answer, rng, device):
             expect_close(p, q.grad, name=title, hint=hint)
 
     opt = Watched(model.parameters(), at_step, lr=0.3)
-    answer.train_epoch(model, iter(batches), opt, F.cross_entropy)
+    answer.train_epoch(model, iter(batches), opt, F.mse_loss)
 
 
 @check("gradients that others left are not used")
@@ -143,7 +146,7 @@ def mean_loss(answer, rng, device):
             losses.append(loss.item())  # noqa: B023
             return loss
 
-        got = answer.train_epoch(model, iter(data(device, sizes)), opt, loss_fn)
+        got = answer.train_epoch(model, iter(labelled(device, sizes)), opt, loss_fn)
         hint = "One forward pass and one loss for each batch, the one that backward starts from."
         expect_equal(len(losses), len(sizes), name="the number of losses computed", hint=hint)
         right = sum(v * n for v, n in zip(losses, sizes, strict=True)) / sum(sizes)
@@ -163,7 +166,7 @@ def mode(answer, rng, device):
         model[2].eval()
         seen = []
         model[2].register_forward_hook(lambda module, *_: seen.append(module.training))  # noqa: B023
-        answer.train_epoch(model, iter(data(device, [4, 3])), sgd(model, lr=0.1), F.cross_entropy)
+        answer.train_epoch(model, iter(data(device, [4, 3])), sgd(model, lr=0.1), F.mse_loss)
         hint = "Dropout is off in eval mode. One call before the first forward sets all submodules."
         expect_true(seen and all(seen), "the dropout layer ran in eval mode", hint=hint)
         expect_equal(len(seen), 2, name="the number of forward passes for 2 batches")
@@ -195,7 +198,7 @@ def graphs(answer, rng, device):
 
     def loss_fn(out, y):
         nonlocal most
-        loss = Marked.apply(F.cross_entropy(out, y), marks)
+        loss = Marked.apply(F.mse_loss(out, y), marks)
         most = max(most, sum(mark() is not None for mark in marks))
         return loss
 

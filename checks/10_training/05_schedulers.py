@@ -119,6 +119,8 @@ def in_torch(answer, rng, device):
     got = torch_rates(yours, 1.0, total + 1, device)
     for step, (a, b) in enumerate(zip(got, wanted, strict=True)):
         close = math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+        if not close:
+            answer.lr_at(step, total, warmup, hi, lo)  # the call that the report is to show
         text = f"step {step} of {total} with a warm-up of {warmup} has {a:.6g}, torch's {b:.6g}"
         expect_true(close, text, hint=TORCH)
 

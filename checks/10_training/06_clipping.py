@@ -105,7 +105,7 @@ def kept(answer, rng, device):
                          hint=SHORT)  # fmt: skip
 
 
-@check("a generator will do, and parameters without gradients")
+@check("a generator will do, and some or all parameters without a gradient")
 def any_iterable(answer, rng, device):
     params = params_of_norm(rng, device, 6.0)
     without = [p for p in params if p.grad is None]

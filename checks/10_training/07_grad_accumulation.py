@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
@@ -124,16 +125,27 @@ def nothing(answer, rng, device):
 def starts_clean(answer, rng, device):
     model, batches = samples(rng, device, (4,))
     compare(answer, model, batches, F.mse_loss, STALE)
-    extra = nn.Linear(2, 2).to(device)  # no loss reaches it
-    model.add_module("extra", stale(extra))
-    model.forward = lambda x: model[2](model[1](model[0](x)))
-    answer.accumulate(model, batches, F.mse_loss)
-    left = [p.grad for p in extra.parameters() if p.grad is not None]
-    expect_true(
-        not any(bool(g.any()) for g in left),
-        "a parameter that no loss reaches still has its gradient of an earlier step",
-        hint="Clear the gradients of the whole model.",
-    )
+
+
+@check("a parameter that no loss reaches has no gradient")
+def unreached(answer, rng, device):
+    model, batches = samples(rng, device, (4, 3))
+    extra = nn.Linear(2, 2).to(device)
+    used = model[0], model[1], model[2]
+    model.add_module("extra", extra)
+    model.forward = lambda x: used[2](used[1](used[0](x)))
+    for old in (True, False):
+        for p in extra.parameters():
+            p.grad = torch.ones_like(p) if old else None
+        with advising(TypeError, hint="A .grad may be None: nothing can be done with it."):
+            answer.accumulate(model, batches, F.mse_loss)
+        left = [p.grad for p in extra.parameters() if p.grad is not None]
+        expect_true(
+            not any(bool(g.any()) for g in left),
+            "a parameter that no loss reaches "
+            + ("still has its gradient of an earlier step" if old else "has got a gradient"),
+            hint="Clear the gradients of the whole model, and add to those that a loss reaches.",
+        )
 
 
 @check("only one batch's graph is alive at a time")
@@ -283,6 +295,37 @@ def accumulate(model, batches, loss_fn, count=len):
     return mean
 
 
+@mutant("clears what a loss will reach", caught_by=unreached)
+def accumulate(model, batches, loss_fn, count=len):
+    total = sum(count(y) for _, y in batches)
+    reached = torch.autograd.grad(
+        loss_fn(model(batches[0][0]), batches[0][1]), list(model.parameters()), allow_unused=True
+    )
+    for p, g in zip(model.parameters(), reached, strict=True):
+        p.grad = None if g is not None else p.grad
+    mean = 0.0
+    for x, y in batches:
+        if count(y):
+            loss = loss_fn(model(x), y) * count(y) / total
+            loss.backward()
+            mean += loss.item()
+    return mean
+
+
+@mutant("divides each gradient afterwards, None too", caught_by=unreached)
+def accumulate(model, batches, loss_fn, count=len):
+    model.zero_grad()
+    total, summed = 0, 0.0
+    for x, y in batches:
+        if n := count(y):
+            loss = loss_fn(model(x), y) * n
+            loss.backward()
+            total, summed = total + n, summed + loss.item()
+    for p in model.parameters():
+        p.grad = p.grad / total
+    return summed / total
+
+
 @mutant("adds up the losses and goes back once", caught_by=one_graph)
 def accumulate(model, batches, loss_fn, count=len):
     total = sum(count(y) for _, y in batches)
@@ -344,7 +387,8 @@ def accumulate(model, batches, loss_fn, count=len):
             loss.backward()
             total, summed = total + n, summed + loss.item()
     for p in model.parameters():
-        p.grad /= total
+        if p.grad is not None:
+            p.grad /= total
     return summed / total
 
 

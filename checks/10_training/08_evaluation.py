@@ -207,7 +207,7 @@ def undisturbed(answer, rng, device):
     answer.evaluate(model, pairs, 3)
     expect_true(
         torch.equal(before, torch.get_rng_state()),
-        "the global generator has moved on",
+        "torch's default generator has moved on",
         hint="Whoever trains on gets other numbers now. Dropout in training mode draws some, and "
         "so does every shuffle.",
     )

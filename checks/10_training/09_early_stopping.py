@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_equal,
     expect_raises,
@@ -161,7 +162,8 @@ def no_graph(answer, rng, device):
         hint = "item() makes a number of a 0-d tensor."
         expect_true(isinstance(stop.best, float), f"best is of type {kind}, not float", hint=hint)
         del part, loss
-        gc.collect()
+        if alive() is not None:
+            gc.collect()
         message = "the graph of a validation loss that was " + (
             "the best" if is_best else "no better"
         )
@@ -177,7 +179,12 @@ def nothing(answer, rng, device):
         for val in values:
             stop.step(val, model)
         message = f"restore after the values {list(values)} raises no RuntimeError"
-        with expect_raises(RuntimeError, message, hint="No value was ever below inf."):
+        hint = "restore before any better value: RuntimeError. Ask first whether there is a best."
+        with (
+            advising(AttributeError, hint=hint),
+            advising(TypeError, hint=hint),
+            expect_raises(RuntimeError, message, hint=hint),
+        ):
             stop.restore(model)
         expect_filled(model, 3, "after a restore that failed", "Raise before you load.")
 

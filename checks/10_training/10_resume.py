@@ -25,9 +25,12 @@ PLAIN += "objects of classes."
 MOMENTS = "The optimizer has a state_dict() too: moments, step counts, and its groups with lr."
 SCHEDULE = "The schedule counts its own steps, and has a state_dict() as well."
 DICE = "torch.get_rng_state() is the state of the CPU's generator, torch.cuda.get_rng_state_all() "
-DICE += "that of each GPU. set_... puts them back."
+DICE += "that of each GPU. set_... puts them back. A seed is where a generator began, not where it "
+DICE += "stands."
 WHOLE = "torch.save empties the file that it writes to. Write another one, and give it the name "
 WHOLE += "with os.replace when it is complete."
+PARTS = "Take every part out of the file before the first one is put back: a missing one then "
+PARTS += "raises while the run is still what it was."
 FIRST = "Let torch.load read the whole file before anything is changed, and let its error pass."
 
 
@@ -185,6 +188,7 @@ def generators(answer, rng, device):
     with folder() as place:
         path = os.path.join(place, "run.pt")
         elsewhere_in_time(rng)
+        torch.rand(rng.randrange(1, 9)), torch.rand(3, device=device)  # no longer at the seed
         save(answer, path, run, 1)
         wanted = torch.rand(4), torch.rand(4, device=device), torch.randperm(9)
         elsewhere_in_time(rng)
@@ -339,6 +343,45 @@ def foreign(answer, rng, device):
             expect_true(same, f"the generator has moved after {what}", hint=FIRST)
 
 
+def pieces(saved):
+    """Each part's name, and what is left of a saved dict, list or tuple without it."""
+    if isinstance(saved, dict):
+        for key in saved:
+            yield str(key), {name: part for name, part in saved.items() if name != key}
+    elif isinstance(saved, (list, tuple)):
+        for n in range(len(saved)):
+            yield f"number {n}", type(saved)([*saved[:n], *saved[n + 1 :]])
+
+
+@check("a file that lacks a part of the run is an error, and nothing has changed")
+def partial(answer, rng, device):
+    run = build(rng, device)
+    train(run, 3, device)
+    with folder() as place:
+        path = os.path.join(place, "run.pt")
+        save(answer, path, run, 3)
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+        whole, where = numbers(run), torch.get_rng_state()
+        cases = {f"a file without {name}": part for name, part in pieces(saved)}
+        cases["a file of weights alone"] = run[0].state_dict()
+        for what, part in cases.items():
+            torch.save(part, path)
+            train(run, 1, device)
+            before, dice = numbers(run), torch.get_rng_state()
+            try:
+                answer.load_state(path, *run)
+            except Exception:
+                name = f"the run after the error with {what}"
+                expect_equal(numbers(run), before, name=name, hint=PARTS)
+                same = torch.equal(torch.get_rng_state(), dice)
+                expect_true(same, f"the generator has moved after {what}", hint=PARTS)
+            else:  # nothing is wrong with it if that part is not needed
+                name = f"{what} raised no error, and the run"
+                expect_equal(numbers(run), whole, name=name, hint=PARTS)
+                same = torch.equal(torch.get_rng_state(), where)
+                expect_true(same, f"{name}'s generator is not back", hint=PARTS)
+
+
 def content(model, opt, sched, step):
     """What a right file has."""
     return {
@@ -353,13 +396,14 @@ def content(model, opt, sched, step):
 
 def put_back(found, without, model, opt, sched):
     """Put back all parts but one."""
+    states = {name: found[name] for name in ("model", "opt", "sched", "step", "rng", "cuda")}
     for name, part in (("model", model), ("opt", opt), ("sched", sched)):
         if name != without:
-            part.load_state_dict(found[name])
+            part.load_state_dict(states[name])
     if without != "rng":
-        torch.set_rng_state(found["rng"])
-        torch.cuda.set_rng_state_all(found["cuda"])
-    return found["step"]
+        torch.set_rng_state(states["rng"])
+        torch.cuda.set_rng_state_all(states["cuda"])
+    return states["step"]
 
 
 def read(path):
@@ -392,6 +436,36 @@ def load_state(path, model, opt, sched):
     step = put_back(found, "rng", model, opt, sched)
     torch.manual_seed(step)
     return step
+
+
+@mutant("puts each part back before it looks for the next", caught_by=partial)
+def load_state(path, model, opt, sched):
+    found = read(path)
+    for name, part in (("model", model), ("opt", opt), ("sched", sched)):
+        part.load_state_dict(found[name])
+    torch.set_rng_state(found["rng"])
+    torch.cuda.set_rng_state_all(found["cuda"])
+    return found["step"]
+
+
+@mutant("takes the parts that it finds", caught_by=partial)
+def load_state(path, model, opt, sched):
+    found = read(path)
+    for name, part in (("model", model), ("opt", opt), ("sched", sched)):
+        if name in found:
+            part.load_state_dict(found[name])
+    if "rng" in found:
+        torch.set_rng_state(found["rng"])
+    torch.cuda.set_rng_state_all(found.get("cuda", []))
+    return found.get("step", 0)
+
+
+@mutant("saves the seed of the generator, not its state", caught_by=generators)
+def save_state(path, model, opt, sched, step):
+    begin = torch.Generator().manual_seed(torch.initial_seed())
+    found = {**content(model, opt, sched, step), "rng": begin.get_state()}
+    torch.save(found, f"{path}.tmp")
+    os.replace(f"{path}.tmp", path)
 
 
 @mutant("takes lr from the file, and not the moments", caught_by=moments)
@@ -503,6 +577,8 @@ def save_state(path, model, opt, sched, step):
 def load_state(path, model, opt, sched):
     with open(path, "rb") as file:
         found = torch.load(file, map_location=lambda storage, place: storage, weights_only=True)
+    if missing := {"model", "opt", "sched", "step", "rng", "cuda"} - found.keys():
+        raise ValueError(f"{path} has no {missing}")
     torch.default_generator.set_state(found["rng"])
     for i, state in enumerate(found["cuda"]):
         torch.cuda.set_rng_state(state, i)
