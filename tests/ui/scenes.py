@@ -18,12 +18,13 @@ from tensortutor.ui.screens.reference import ReferenceScreen
 from tensortutor.ui.screens.review import ReviewScreen
 from tensortutor.ui.screens.tensor import TensorScreen
 from tensortutor.ui.widgets.drawings import DrawingsPane
-from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane, TensorsPane
+from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
+from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.ui.courses import CHECKS, SOLUTION
 from tests.ui.fakes import judges, plays, says
 from tests.ui.test_drawings import drawn, plot
 from tests.ui.test_lens import EVERYTHING, PROFILE
-from tests.ui.test_lesson import INSIGHT, PRACTICE, PREDICTION, RUN, arrive, ended
+from tests.ui.test_lesson import INSIGHT, PRACTICE, RUN, arrive, ended, told
 from tests.ui.test_progress import work_on
 from tests.ui.test_reference import ATLAS, PAGE, WORDS
 from tests.ui.test_review import asked, long_ago
@@ -89,7 +90,9 @@ def with_due(stage: Stage) -> TutorApp:
 
 async def wait(stage: Stage, pilot: Any, *words: str) -> None:
     """Until all these words are drawn."""
-    await stage.until(pilot, lambda: all(word in drawn(pilot.app.screen) for word in words))
+    await stage.until(
+        pilot, lambda: all(word in drawn(pilot.app.screen) for word in words), tries=3000
+    )
 
 
 async def home(stage: Stage, pilot: Any) -> None:
@@ -135,9 +138,10 @@ async def passed(stage: Stage, pilot: Any) -> None:
 
 async def question(stage: Stage, pilot: Any) -> None:
     screen = await arrive(pilot, stage.until)
-    screen.reader.questions[0].field.focus()
-    await pilot.press("4", "enter")
-    await stage.until(pilot, lambda: "Wrong" in screen.reader.questions[0].verdict)
+    screen.reader.questions[1].field.focus()
+    await pilot.press(*"2,2", "enter")
+    await stage.until(pilot, lambda: "Wrong" in screen.reader.questions[1].verdict)
+    await wait(stage, pilot, "Reversed")
 
 
 def pane(kind: type, *words: str) -> Callable[[Stage, Any], Awaitable[None]]:
@@ -152,9 +156,11 @@ def pane(kind: type, *words: str) -> Callable[[Stage, Any], Awaitable[None]]:
 
 async def tensor(stage: Stage, pilot: Any) -> None:
     await pane(TensorsPane, "f32[2, 3]")(stage, pilot)
-    pilot.app.screen.query_one("#tensors").focus()
+    table = pilot.app.screen.query_one("#tensors")
+    table.focus()
+    await stage.until(pilot, lambda: table.has_focus)
     await pilot.press("m")
-    await wait(stage, pilot, "is marked")
+    await stage.until(pilot, lambda: any("is marked" in word for word in told(pilot.app)))
     pilot.app.clear_notifications()
     await stage.until(pilot, lambda: "is marked" not in drawn(pilot.app.screen))
     await pilot.press("down", "enter")
@@ -186,7 +192,7 @@ def opened(kind: type[Screen], *keys: str, words: tuple[str, ...]) -> Any:
     async def play(stage: Stage, pilot: Any) -> None:
         await wait(stage, pilot, "full")
         if kind is ReviewScreen:
-            await wait(stage, pilot, "due for review")
+            await wait(stage, pilot, "1 question is due")
         await pilot.press(*keys)
         await stage.until(pilot, lambda: isinstance(pilot.app.screen, kind))
         await wait(stage, pilot, *words)
@@ -211,7 +217,8 @@ SCENES = (
     Scene("code_narrow", NARROW, at(PRACTICE), code, ("accumulation.py", "def accumulate")),
     Scene("checks_failed", NARROW, at(PRACTICE), failed, ("failed", "expected", "got", "811")),
     Scene("checks_passed", WIDE, at(PRACTICE), passed, ("2 of 2 checks passed",)),
-    Scene("question", NARROW, at(PREDICTION), question, ("Wrong", "That is the share")),
+    Scene("question", NARROW, lambda stage: stage.setting.app(stage.setting.shapes), question,
+          ("Wrong", "Reversed")),
     Scene("tensors", NARROW, at(RUN), pane(TensorsPane, "f32[2, 3]"), ("row", "loss")),
     Scene("tensor", WIDE, at(RUN), tensor, ("[2]", "share 2 cells")),
     Scene("modules", NARROW, at(RUN), pane(ModulesPane, "net: Linear"), ("grad 0.5",)),

@@ -1,5 +1,7 @@
 """Every screen in a terminal with ASCII alone and without colours: nothing is lost."""
 
+from functools import partial
+
 import pytest
 from rich.console import Console
 
@@ -23,7 +25,7 @@ async def test_every_screen_in_ascii_and_without_colour(
 ):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(glyphs, "current", lambda: glyphs.ASCII)
-    stage = Stage(setting, until, tmp_path)
+    stage = Stage(setting, partial(until, tries=3000), tmp_path)
     app = scene.begin(stage)
     async with app.run_test(size=scene.size) as pilot:
         await scene.play(stage, pilot)
@@ -61,7 +63,7 @@ async def test_with_sixteen_colours_all_can_be_read(name, setting, until, tmp_pa
     scene = next(scene for scene in SCENES if scene.name == name)
     monkeypatch.setenv("TERM", "linux")
     monkeypatch.delenv("COLORTERM")
-    stage = Stage(setting, until, tmp_path)
+    stage = Stage(setting, partial(until, tries=3000), tmp_path)
     app = scene.begin(stage)
     assert [one._change for one in app._adapting] == [colours.few]
     async with app.run_test(size=scene.size) as pilot:

@@ -127,8 +127,8 @@ async def test_resizing_lays_the_rows_out_again(worked, until):
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await open_progress(pilot, until)
         await pilot.resize_terminal(70, 20)
-        await until(pilot, lambda: "1 h 07 min" in drawn(screen))
-        assert all(len(line) <= 70 for line in drawn(screen).split("\n"))
+        await until(pilot, lambda: max(map(len, drawn(screen).split("\n"))) == 70)
+        await until(pilot, lambda: "1 h 07 min  " in drawn(screen))
 
 
 def test_rows_fit_and_each_level_has_a_sign_of_its_own(worked, monkeypatch):

@@ -5,6 +5,7 @@ differ in what is not ours, so it is compared with the versions that took it.
 """
 
 import json
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def same_libraries(request):
 @pytest.mark.parametrize("scene", PICTURES, ids=[scene.name for scene in PICTURES])
 def test_screen(scene: Scene, setting, until, tmp_path, monkeypatch, snap_compare):
     monkeypatch.setattr(glyphs, "current", lambda: glyphs.UNICODE)
-    stage = Stage(setting, until, tmp_path)
+    stage = Stage(setting, partial(until, tries=3000), tmp_path)
 
     async def play(pilot) -> None:
         await scene.play(stage, pilot)
