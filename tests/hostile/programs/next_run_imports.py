@@ -13,6 +13,7 @@ with open("pyvenv.cfg", "w") as file:
     file.write("home = /nowhere\n")
 # ---
 # tries = "To be taken in by them: in the program, in spawned workers, in a judged run."
+# limits = {wall_s = 60}
 # absent = ["got"]
 # output = ["4.0", "spawned"]
 # judged = true
