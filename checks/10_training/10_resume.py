@@ -379,7 +379,9 @@ def partial(answer, rng, device):
                 name = f"{what} raised no error, and run"
                 expect_equal(numbers(run), whole, name=name, hint=PARTS)
                 same = torch.equal(torch.get_rng_state(), where)
-                expect_true(same, f"{what} raised no error, and the generator is not back", hint=PARTS)
+                expect_true(
+                    same, f"{what} raised no error, and the generator is not back", hint=PARTS
+                )
 
 
 def content(model, opt, sched, step):
@@ -589,7 +591,7 @@ def load_state(path, model, opt, sched):
 
 
 equivalent(
-    'torch.cuda.set_rng_state_all(found["cuda"])',
+    "torch.cuda.set_rng_state_all(cuda)",
     "pass",
     because="Without a GPU there are no such states; with one, the generators' check notices.",
 )
