@@ -371,15 +371,17 @@ def partial(answer, rng, device):
             try:
                 answer.load_state(path, *run)
             except Exception:
-                name = f"the run after the error with {what}"
+                name = f"after the failed load of {what}, run"
                 expect_equal(numbers(run), before, name=name, hint=PARTS)
                 same = torch.equal(torch.get_rng_state(), dice)
                 expect_true(same, f"the generator has moved after {what}", hint=PARTS)
             else:  # nothing is wrong with it if that part is not needed
-                name = f"{what} raised no error, and the run"
+                name = f"{what} raised no error, and run"
                 expect_equal(numbers(run), whole, name=name, hint=PARTS)
                 same = torch.equal(torch.get_rng_state(), where)
-                expect_true(same, f"{name}'s generator is not back", hint=PARTS)
+                expect_true(
+                    same, f"{what} raised no error, and the generator is not back", hint=PARTS
+                )
 
 
 def content(model, opt, sched, step):
@@ -589,7 +591,7 @@ def load_state(path, model, opt, sched):
 
 
 equivalent(
-    'torch.cuda.set_rng_state_all(found["cuda"])',
+    "torch.cuda.set_rng_state_all(cuda)",
     "pass",
     because="Without a GPU there are no such states; with one, the generators' check notices.",
 )
