@@ -137,7 +137,7 @@ PROGRESS = [
 TENSORS = [
     _key("tensors.pair", "m", "pair", "Mark, to see it beside another"),
     _key("tensors.sort", "o", "sort", "Another order"),
-    _key("tensors.filter", "slash", "filter", "Show some: name, dtype:, shape:, nan, inf"),
+    _key("tensors.filter", "f", "filter", "Show some: name, dtype:, shape:, nan, inf"),
 ]
 
 TENSOR = [

@@ -245,16 +245,16 @@ async def test_the_table_is_filtered_while_one_types_and_sorted(setting, until):
 
         assert rows() == ["x", "row", "loss", "bad"]
         assert "2 NaN, 1 Inf" in [str(cell) for cell in pane.grid.get_row_at(3)]
-        await pilot.press("slash", *"dtype:f16")
+        await pilot.press("f", *"dtype:f16")
         await until(pilot, lambda: rows() == ["bad"])
         await pilot.press("enter")
         assert app.focused is pane.grid
         assert "1 of 4 fit: dtype:f16" in drawn(screen)
-        await pilot.press("slash", "escape")
+        await pilot.press("f", "escape")
         await until(pilot, lambda: len(rows()) == 4)
         await pilot.press("o", "o")
         await until(pilot, lambda: rows()[:2] == ["bad", "x"])
-        await pilot.press("slash", *"o shape:2")
+        await pilot.press("f", *"o shape:2")
         await until(pilot, lambda: rows() == ["row"])
         await pilot.press("enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, TensorScreen))
@@ -285,5 +285,5 @@ async def test_names_by_the_hundred_are_filtered_without_being_drawn(setting, un
         assert pane.grid.row_count == lens.MOST_TENSORS
         assert pane.grid.size.height < 24
         pane.grid.focus()
-        await pilot.press("slash", *"t29")
+        await pilot.press("f", *"t29")
         await until(pilot, lambda: pane.grid.row_count == 11)
