@@ -19,6 +19,7 @@ from tests.course.tiny import TINY
 TMUX = shutil.which("tmux")
 PATIENCE_S = 120
 """A busy machine may load PyTorch for a minute."""
+ENDED = "it ended with "
 SIZE = ("COLUMNS", "LINES")
 """What would tell a program another size than the window has."""
 ROOT = Path(__file__).parents[2]
@@ -46,12 +47,15 @@ class Terminal:
         return done.stdout
 
     def start(self, *words: str) -> None:
-        """Run a program in a new window of 80 by 24."""
-        # The window stays after the end, so that what is left on it can be seen.
-        self.tmux(
-            "new-session", "-d", "-x", "80", "-y", "24", "-s", "tutor", shlex.join(words),
-            ";", "set-option", "-g", "remain-on-exit", "on",
-        )  # fmt: skip
+        """Run a program in a window of 80 by 24: the first one, or in place of the one before."""
+        # tmux may know that a program has ended and not how, so a shell tells it on the screen.
+        told = f"{shlex.join(words)}; echo {ENDED}$?; exec cat"
+        if self.tmux("list-sessions"):
+            self.tmux(
+                "respawn-pane", "-k", "-t", "tutor", told, ";", "clear-history", "-t", "tutor"
+            )
+        else:
+            self.tmux("new-session", "-d", "-x", "80", "-y", "24", "-s", "tutor", told)
 
     def press(self, *keys: str) -> None:
         """Press keys, by tmux's names for them."""
@@ -67,14 +71,9 @@ class Terminal:
         return self.tmux("capture-pane", "-p", "-S", "-", "-t", "tutor")
 
     @property
-    def is_over(self) -> bool:
-        """Whether the program has ended."""
-        return self.tmux("display-message", "-p", "-t", "tutor", "#{pane_dead}").strip() == "1"
-
-    @property
     def status(self) -> str:
-        """The exit status of a program that has ended."""
-        return self.tmux("display-message", "-p", "-t", "tutor", "#{pane_dead_status}").strip()
+        """The exit status of the program, or "" while it runs."""
+        return self.screen.partition(ENDED)[2].partition("\n")[0].strip()
 
     def until(self, *words: str) -> str:
         """Wait until the window shows all of these. Returns what it shows then."""
@@ -83,14 +82,14 @@ class Terminal:
             shown = self.screen
             if all(word in shown for word in words):
                 return shown
-            assert not self.is_over, f"it ended with {self.status}:\n{shown}"
+            assert ENDED not in shown, f"it ended:\n{shown}"
             time.sleep(0.05)
         raise AssertionError(f"never seen: {words}\n{self.screen}")
 
     def until_over(self) -> None:
         """Wait until the program has ended."""
         end = time.monotonic() + PATIENCE_S
-        while not self.is_over:
+        while not self.status:
             assert time.monotonic() < end, f"it never ended:\n{self.screen}"
             time.sleep(0.05)
 
@@ -146,7 +145,7 @@ def test_a_session_and_the_next_one(terminal: Terminal, own_home: Path) -> None:
     terminal.until_over()
     assert terminal.status == "0"
 
-    terminal.tmux("respawn-pane", "-t", "tutor", shlex.join(tutor()))
+    terminal.start(*tutor())
     terminal.until("Continue", "Means of rows", "1 of 2 lessons done")
     terminal.press("Enter")
     terminal.until("Debugging", "A mean of integers")
@@ -167,7 +166,8 @@ def test_what_was_typed_outlives_the_terminal(terminal: Terminal, own_home: Path
     terminal.until("import torch")
     terminal.write("lost = False")
     terminal.until("lost = False")
-    pid = int(terminal.tmux("display-message", "-p", "-t", "tutor", "#{pane_pid}"))
+    shell = terminal.tmux("display-message", "-p", "-t", "tutor", "#{pane_pid}").strip()
+    (pid,) = map(int, Path(f"/proc/{shell}/task/{shell}/children").read_text().split())
     terminal.tmux("kill-window", "-t", "tutor")
     end = time.monotonic() + PATIENCE_S
     while _is_alive(pid):
