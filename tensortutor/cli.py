@@ -262,8 +262,8 @@ COMMANDS = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(known: Sequence[Command] = COMMANDS) -> argparse.ArgumentParser:
+    """The whole command line, or that with some commands only."""
     whole = argparse.ArgumentParser(
         prog="tensortutor",
         description="Learn PyTorch in the terminal. Without a command, the app starts.",
@@ -275,7 +275,7 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--lesson", metavar="LESSON", help="begin the app with this lesson")
     add_options(whole, AppOptions())
     commands = whole.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in COMMANDS:
+    for command in known:
         one = commands.add_parser(
             command.name, help=command.help, description=sentence(command.help), allow_abbrev=False
         )
@@ -313,7 +313,9 @@ def add_options(to: argparse.ArgumentParser, defaults: AppOptions | None) -> Non
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says. Returns the exit status."""
     try:
-        arguments = parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        # Without a word the app starts, and nobody waits for two dozen commands.
+        arguments = parser(COMMANDS if words else ()).parse_args(words)
         if arguments.ascii:
             os.environ["TENSORTUTOR_ASCII"] = "1"
         status = perform(arguments)

@@ -129,7 +129,8 @@ def courses(rounds: int) -> tuple[list[float], list[float]]:
         )
         for number in range(rounds + 1):
             for subject, seconds in zip(subjects, times, strict=True):
-                taken = first_paint_s(subject, str(Path(place, "home")))
+                # A home each: it remembers what the lessons of one course say.
+                taken = first_paint_s(subject, str(Path(place, subject.name)))
                 if number:
                     seconds.append(taken)
     return times
