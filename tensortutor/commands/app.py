@@ -1,5 +1,6 @@
 """Starts the app, if the terminal can show it."""
 
+import gc
 import os
 import shutil
 import sys
@@ -28,6 +29,8 @@ def start(options: AppOptions) -> int:
     obstacle = why_not()
     if obstacle:
         raise Refused(f"{obstacle} {INSTEAD}")
+    # Starting makes many objects and no garbage; the app looks for it again once it stands.
+    gc.disable()
     from tensortutor.course.catalog import UnknownLesson
     from tensortutor.course.problems import CourseError
     from tensortutor.ui.app import run_app

@@ -121,6 +121,7 @@ class TutorApp(LookupApp):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
+        garbage.from_now_on()
         self.runner.warm()
         self.set_interval(POLL_S, self._poll)
         if self._first is not None:

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -26,6 +27,17 @@ async def test_the_runner_is_warmed_after_the_first_paint(setting, until):
     app = setting.app()
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: setting.runner.warmed == 1)
+
+
+async def test_garbage_is_collected_again_once_the_app_stands(setting, until):
+    gc.disable()
+    try:
+        app = setting.app()
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, gc.isenabled)
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 async def test_the_footer_names_device_and_layer(setting, until):
