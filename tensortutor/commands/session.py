@@ -1,14 +1,17 @@
 """What the commands share: the course, the learner's things, the runner."""
 
+import _thread
 import contextlib
 import io
 import queue
 import shlex
+import signal
 import threading
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
@@ -206,22 +209,48 @@ def follow(runner: "Runner", job: Job, enough: Callable[[], bool] | None = None)
     reader = threading.Thread(target=read, name="events", daemon=True)
     reader.start()
     try:
-        while enough is not None:
-            with contextlib.suppress(queue.Empty):
-                while (event := events.get(timeout=POLL_S)) is not None:
-                    yield event
-                return
-            if enough():
-                run.stop()
-                enough = None
-        yield from _until_none(events)
-    except KeyboardInterrupt:
-        run.stop()
-        yield from _until_none(events)
-        raise
+        with interrupts(run.stop):
+            while enough is not None:
+                with contextlib.suppress(queue.Empty):
+                    while (event := events.get(timeout=POLL_S)) is not None:
+                        yield event
+                    return
+                if enough():
+                    run.stop()
+                    enough = None
+            yield from _until_none(events)
     finally:
         run.stop()
         reader.join()
+
+
+@contextlib.contextmanager
+def interrupts(first: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl+C calls `first` and is raised at the end; another one is raised at once.
+
+    Raised at once, the first could come while an event is being told, and the rest would be lost.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or usual is not signal.default_int_handler:
+        yield
+        return
+    came: list[int] = []
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        if came:
+            signal.default_int_handler(number, frame)
+        came.append(number)
+        # In a thread: what has been interrupted here may hold the locks that `first` wants.
+        _thread.start_new_thread(first, ())
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _until_none(events: "queue.SimpleQueue[Event | None]") -> Iterator[Event]:

@@ -46,6 +46,8 @@ def test_screen(scene: Scene, setting, until, tmp_path, monkeypatch, snap_compar
 
     async def play(pilot) -> None:
         await scene.play(stage, pilot)
+        # Asked for now and then: a quick machine is done before the first time.
+        await stage.until(pilot, lambda: pilot.app.device_word)
         await pilot.pause()
 
     assert snap_compare(scene.begin(stage), terminal_size=scene.size, run_before=play)
