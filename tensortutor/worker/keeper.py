@@ -111,8 +111,8 @@ class Keeper:
             ended = reap(program)
             if ended is not None:
                 return ended
-            if self._status.fileno() in ready:
-                order = link.receive()
+            orders = link.receive_all() if self._status.fileno() in ready else []
+            for order in orders:
                 if isinstance(order, Allow):
                     self._allowed = order
                     self._most_bytes, self._next_measure = -1, 0.0

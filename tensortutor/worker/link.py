@@ -37,3 +37,12 @@ class Link:
                 return None
             self._waiting += map(message_from_json, self._decoder.feed(data))
         return self._waiting.pop(0)
+
+    def receive_all(self) -> list[Any]:
+        """Every message that has come, the last None when the other side is gone. Blocks for one.
+
+        For those who wait with select: it does not tell of messages that came with another.
+        """
+        first = self.receive()
+        rest, self._waiting = self._waiting, []
+        return [first, *rest]

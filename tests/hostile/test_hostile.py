@@ -21,7 +21,7 @@ from tensortutor.protocol.events import (
     event_to_json,
 )
 from tensortutor.protocol.jobs import Job, Judge, Limits
-from tensortutor.runner import Runner, Settings
+from tensortutor.runner import Runner, Settings, run
 from tensortutor.runner.sandbox import why_no_full, why_no_landlock
 from tests.hostile import corpus
 from tests.hostile.world import World, processes
@@ -57,6 +57,7 @@ class Attack:
     sentence: tuple[str, ...] = ()
     layers: tuple[str, ...] = ("full", "landlock")
     limits: dict[str, Any] = field(default_factory=dict)
+    patience_s: float = PATIENCE_S
     judged: bool = False
     stop_at: str = ""
     other_lesson: bool = False
@@ -217,11 +218,13 @@ def test_a_wrong_answer_fails(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("layer", "name"), pairs(), indirect=["layer"])
-def test_an_attack_fails(quiet: Place, name: str) -> None:
+def test_an_attack_fails(quiet: Place, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, world = quiet, quiet.world
     before, world_before = place.processes(), world.fingerprint()
     scratch = f"hostile.{name}"
     for attack in attacks(name):
+        # The attack beside this one may starve it: who listens to a stop gets the time to hear it.
+        monkeypatch.setattr(run, "PATIENCE_S", attack.patience_s)
         job = Job(
             attack.source, f"{name}.py", place.told(),
             scratch="hostile.next" if attack.other_lesson else scratch,

@@ -151,6 +151,16 @@ def test_stop_raises_keyboard_interrupt_where_the_program_is(runner):
     assert (events[-1].outcome, events[-1].code) == ("stopped", 130)
 
 
+def test_a_stop_at_once_is_heard(runner):
+    # The order to allow and the order to stop may arrive together: the second counts as well.
+    for _ in range(30):
+        run = runner.start(Job("import time\ntime.sleep(1000)\n"))
+        for event in run:
+            if isinstance(event, Started):
+                run.stop()
+        assert (event.outcome, event.code) == ("stopped", 130)
+
+
 def test_stop_kills_what_does_not_listen(runner):
     source = (
         "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"

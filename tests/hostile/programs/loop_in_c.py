@@ -1,6 +1,7 @@
 # tries = "A call of C code that holds Python's lock and never looks for signals."
 # outcome = ["stopped"]
 # stop_at = "ready"
+# patience_s = 1.0
 import collections
 import itertools
 import subprocess

@@ -2,6 +2,7 @@
 # outcome = ["stopped"]
 # sentence = ["did not react"]
 # stop_at = "ready"
+# patience_s = 1.0
 import signal
 import time
 

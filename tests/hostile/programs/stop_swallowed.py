@@ -1,6 +1,7 @@
 # tries = "To swallow every exception, KeyboardInterrupt too."
 # outcome = ["stopped"]
 # stop_at = "ready"
+# patience_s = 1.0
 import time
 
 while True:
