@@ -38,11 +38,12 @@ class Link:
             self._waiting += map(message_from_json, self._decoder.feed(data))
         return self._waiting.pop(0)
 
-    def receive_all(self) -> list[Any]:
-        """Every message that has come, the last None when the other side is gone. Blocks for one.
+    def has_more(self) -> bool:
+        """A message has come that select does not tell of: it came with another."""
+        return bool(self._waiting)
 
-        For those who wait with select: it does not tell of messages that came with another.
-        """
+    def receive_all(self) -> list[Any]:
+        """Every message that has come, the last None when the other side is gone. Blocks for one."""
         first = self.receive()
         rest, self._waiting = self._waiting, []
         return [first, *rest]

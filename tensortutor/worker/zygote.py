@@ -71,7 +71,7 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
         newborn = make_spare(control, dataclasses.replace(setup, device=order.device))
         if newborn is not None:
             return newborn
-        if "torch._dynamo" not in sys.modules and is_quiet(control):
+        if "torch._dynamo" not in sys.modules and is_quiet(link):
             import torch._dynamo  # noqa: F401  (the first optimizer of a program wants it: 1 s)
 
             from tensortutor.worker.lens import hiding, report  # noqa: F401  (if a run asks for it)
@@ -104,9 +104,9 @@ def is_deserted(control: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def is_quiet(control: socket.socket) -> bool:
+def is_quiet(link: Link) -> bool:
     """The host has nothing more to ask for the moment."""
-    return not select.select([control], [], [], QUIET_S)[0]
+    return not link.has_more() and not select.select([link.sock], [], [], QUIET_S)[0]
 
 
 def make_cheap_to_fork() -> None:
