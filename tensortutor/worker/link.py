@@ -43,7 +43,10 @@ class Link:
         return bool(self._waiting)
 
     def receive_all(self) -> list[Any]:
-        """Every message that has come, the last None when the other side is gone. Blocks for one."""
+        """Every message that has come; the last is None when the other side is gone.
+
+        Blocks until there is one.
+        """
         first = self.receive()
         rest, self._waiting = self._waiting, []
         return [first, *rest]

@@ -37,6 +37,7 @@ from tensortutor.worker.confine import Confinement
 from tensortutor.worker.devices import wake
 from tensortutor.worker.integrity import Snapshot
 from tensortutor.worker.judge import Compiled, Judging, Signer
+from tensortutor.worker.lasting import refuse
 from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
 from tensortutor.worker.rehearsal import rehearse
@@ -153,6 +154,7 @@ class Program:
         self, judge: Judge, signer: Signer, snapshot: Snapshot, compiled: Compiled | None = None
     ) -> None:
         """Checks are to be put to the program. For the arguments see Judging."""
+        refuse()
         self._judging = Judging(judge, signer, self._channel, self._device, snapshot, compiled)
 
     def run(self) -> int:

@@ -1,5 +1,6 @@
 # tries = "To replace what decides from a hook for audits."
-# known = {all = "a hook for audits cannot be taken off again"}
+# outcome = ["raised"]
+# output = ["a program that is checked cannot"]
 # judged = true
 import sys
 

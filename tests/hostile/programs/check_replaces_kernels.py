@@ -1,5 +1,6 @@
 # tries = "To replace torch's kernels through its own registry of operators."
-# known = {all = "torch keeps replaced kernels until the process ends"}
+# outcome = ["raised"]
+# output = ["a program that is checked cannot"]
 # judged = true
 import torch
 import warnings
