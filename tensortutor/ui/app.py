@@ -5,7 +5,9 @@ import contextlib
 import signal
 from collections.abc import Iterable
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path, PurePosixPath
+from threading import Thread
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import SystemCommand
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 """How often the runner is asked how it is."""
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+LESSON_SCREEN = "tensortutor.ui.screens.lesson"
 
 
 class TutorApp(LookupApp):
@@ -126,6 +129,9 @@ class TutorApp(LookupApp):
         self.set_interval(POLL_S, self._poll)
         if self._first is not None:
             self.open_lesson(self._first)
+        else:
+            # What a lesson's screen is made of comes while the list is being read.
+            Thread(target=import_module, args=(LESSON_SCREEN,), daemon=True).start()
 
     def _poll(self) -> None:
         status = self.runner.status

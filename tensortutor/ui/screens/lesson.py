@@ -59,6 +59,9 @@ class LessonScreen(GuessingScreen):
 
     def compose(self) -> ComposeResult:
         """Text on the left, the editor over the results on the right."""
+        # Here these cost nothing: later, every widget of the screen is styled again.
+        self.add_class("-reader")
+        self.set_class(self.session.step.pane is None, "-no-code")
         yield TopLine()
         with Horizontal(id="body"):
             yield self.READER(id="reader")
