@@ -234,7 +234,7 @@ class TutorApp(LookupApp):
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            earned = credit(self.course, self.progress.passed())
+            earned = credit(self.course, self.progress.passed(), self.progress.afresh())
         except StorageError as error:
             self.tell(str(error))
             earned = Credit(frozenset(), {})

@@ -52,7 +52,7 @@ def rows(
 ) -> list[Row]:
     """The rows to show, top to bottom. unfolded: ids of chapters whose lessons show."""
     found: list[Row] = []
-    target = continue_at(course, earned.passed, place)
+    target = continue_at(course, earned.passed, place, earned.afresh)
     if target is not None:
         lesson, step = target
         found += [ContinueRow(lesson, step, place is not None or bool(earned.passed)), review]

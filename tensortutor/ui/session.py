@@ -16,7 +16,7 @@ from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import credit, next_lesson, opened_by, shown_by
+from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
 from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
@@ -75,6 +75,7 @@ class LessonSession:
         nothing: frozenset[Any] = frozenset()
         no_answers: dict[tuple[int, int], tuple[str, bool]] = {}
         self.passed: frozenset[str] = self._tried(progress.passed, nothing)
+        self._afresh: frozenset[str] = self._tried(progress.afresh, nothing)
         self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
         self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
         self.answered = self._tried(lambda: progress.answers(id), no_answers)
@@ -149,12 +150,12 @@ class LessonSession:
     @property
     def following(self) -> Lesson | None:
         """The lesson to go on with."""
-        return next_lesson(self.course, self.lesson.id, self.passed)
+        return next_lesson(self.course, self.lesson.id, self.passed, self._afresh)
 
     @property
     def counts(self) -> bool:
         """Whether the lesson is passed, or known by a later one that was."""
-        return self.is_passed or self.lesson.id in credit(self.course, self.passed)
+        return self.is_passed or self.lesson.id in credit(self.course, self.passed, self._afresh)
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
         """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
@@ -165,11 +166,15 @@ class LessonSession:
         )
         if not event.ok:
             return ()
-        opened = () if self.is_passed else opened_by(self.course, id, self.passed)
-        self.shown = () if self.is_passed else shown_by(self.course, id, self.passed)
-        self.passed = self.passed | {id}
-        self._keep(lambda: self._progress.mark_passed(id))
         self._done(self.task_number - 1)
+        if self.is_passed:
+            self.shown = ()
+            return ()
+        opened = opened_by(self.course, id, self.passed, self._afresh)
+        self.shown = shown_by(self.course, id, self.passed, self._afresh)
+        below = frozenset(one.id for one in built_on(self.course, self.lesson))
+        self.passed, self._afresh = self.passed | {id}, self._afresh - {id} - below
+        self._keep(lambda: self._progress.mark_passed(id, below))
         return opened
 
     # Hints and questions

@@ -86,9 +86,9 @@ class HomeScreen(TutorScreen):
     def renew(self) -> None:
         """Read what was passed, here or in another session; if that is news, to the first row."""
         tutor = self.tutor
-        before = (self._earned.passed, self._place)
+        before = (self._earned, self._place)
         try:
-            self._earned = credit(tutor.course, tutor.progress.passed())
+            self._earned = credit(tutor.course, tutor.progress.passed(), tutor.progress.afresh())
             self._place = tutor.progress.place()
         except StorageError as error:
             tutor.tell(str(error))
@@ -101,7 +101,7 @@ class HomeScreen(TutorScreen):
         first = self._rows()[:1]
         if first and isinstance(first[0], ContinueRow):
             self._unfolded.add(first[0].lesson.chapter)
-        self.courses.show(self._rows(), None if before == (self._earned.passed, self._place) else 0)
+        self.courses.show(self._rows(), None if before == (self._earned, self._place) else 0)
 
     @work(thread=True, exclusive=True, exit_on_error=False)
     def _count_due(self) -> None:
