@@ -117,6 +117,10 @@ class TutorApp(LookupApp):
         """Show what is to be said at the start; load PyTorch once there is something to see."""
         for notice in (*self._notices, *self.progress.notices):
             self.tell(notice)
+        if self.teaching:
+            from tensortutor.ui.teaching import begun
+
+            self.tell(begun(self))
         self._catch_signals()
         self.call_after_refresh(self._begin)
 

@@ -175,7 +175,7 @@ HOW = {
     "shape": "Type the sizes, then Enter.",
     "truth": "Choose with the arrows, then Enter.",
     "choice": "Choose with the arrows, then Enter.",
-    "order": "Space picks a line up or puts it down, the arrows move, Enter answers.",
+    "order": "{} picks a line up or puts it down, the arrows move, Enter answers.",
 }
 
 
@@ -213,10 +213,11 @@ class Question(Vertical):
         yield Static(self._how(), classes="verdict", markup=False)
 
     def _how(self) -> str:
-        how = HOW[self.quiz.kind]
+        key_for = cast("TutorScreen", self.screen).key_for
+        how = HOW[self.quiz.kind].format(key_for("order.hold"))
         if not self._held or self.index:
             return how
-        skip = cast("TutorScreen", self.screen).key_for("lesson.skip")
+        skip = key_for("lesson.skip")
         return f"{how} Outside the field, {skip} runs the code without a guess."
 
     async def on_mount(self) -> None:
