@@ -260,7 +260,9 @@ class TutorApp(LookupApp):
     # Words
 
     def tell(self, sentence: str) -> None:
-        """Show a sentence for a while."""
+        """Show a sentence for a while; once, if it is said again."""
+        for notice in [one for one in self._notifications if one.message == sentence]:
+            self._unnotify(notice, refresh=False)
         self.notify(sentence, markup=False)
 
     def action_help(self) -> None:

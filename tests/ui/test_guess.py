@@ -29,6 +29,7 @@ async def test_guesses_come_first_and_the_run_reveals_them(setting, until, size)
         await pilot.press("4", "enter")
         await until(pilot, lambda: first.verdict == "Your guess: 4. 1 more to guess.")
         assert explained(first) == ""
+        assert app.focused is second.field
         await pilot.press("f5")
         await pilot.pause()
         assert setting.runner.jobs == []
@@ -128,6 +129,7 @@ async def test_a_guess_can_be_changed_before_the_run_and_waits_for_it(setting, u
         first, second = screen.reader.questions
         await pilot.press("tab", "4", "enter")
         await until(pilot, lambda: first.verdict.startswith("Your guess: 4."))
+        first.field.focus()
         await pilot.press("backspace", "7", "enter")
         await until(pilot, lambda: first.verdict.startswith("Your guess: 7."))
         second.field.focus()

@@ -44,6 +44,10 @@ class GuessingScreen(LookingScreen):
         self.session.answer(question.index, event.value)
         if self.session.is_held:
             await question.hold(event.value, self._what_reveals())
+            following = self.session.next_question()
+            if following is not None:
+                question = self.reader.questions[following]
+                question.field.focus(scroll_visible=False)
         else:
             await question.judge(event.value)
         self.reader.scroll_to_widget(question, animate=False)
