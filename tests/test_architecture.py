@@ -22,7 +22,7 @@ LOADS_NOT = {
     **dict.fromkeys(GUESTS, ("textual", "rich")),
     "ui": ("torch", "numpy", "jedi"),
     "report": ("textual", "rich", "torch", "numpy"),
-    **dict.fromkeys(("cli", "commands"), ("textual", "torch", "numpy")),
+    **dict.fromkeys(("cli", "usage", "arguments", "commands"), ("textual", "torch", "numpy")),
 }
 MAY_IMPORT = {
     "protocol": {"protocol"},

@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 
 from tensortutor import __version__
+from tensortutor.learner.paths import Paths
+from tensortutor.learner.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = ROOT / "tests" / "course" / "data" / "tiny"
@@ -164,7 +166,9 @@ def test_importing_the_command_line_loads_almost_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert sorted(eval(done.stdout)) == ["tensortutor", "tensortutor.cli", "tensortutor.options"]
+    assert sorted(eval(done.stdout)) == [
+        "tensortutor", "tensortutor.arguments", "tensortutor.cli", "tensortutor.options",
+    ]  # fmt: skip
 
 
 # --- list and show ---
@@ -670,6 +674,21 @@ def test_reset_keeps_a_backup_of_code_and_progress(own_home: Path) -> None:
     assert tensortutor("hint", MEANS).stdout.startswith("Hint 1")
     with closing(sqlite3.connect(backup / "progress.db")) as kept:
         assert kept.execute("SELECT hints FROM lesson").fetchall() == [(1,)]
+
+
+def test_what_is_reset_is_open_again_though_a_passed_lesson_builds_on_it(own_home: Path) -> None:
+    Progress.open(Paths(own_home)).mark_passed(REPAIR)
+    rows = {row["lesson"]: row for row in events(tensortutor("list", "--json").stdout)}
+    assert (rows[MEANS]["state"], rows[MEANS]["known_by"]) == ("known", REPAIR)
+    tensortutor("reset", MEANS, "--yes")
+    rows = {row["lesson"]: row for row in events(tensortutor("list", "--json").stdout)}
+    assert (rows[MEANS]["state"], rows[MEANS]["known_by"]) == ("open", None)
+    assert rows[REPAIR]["state"] == "done"
+    levels = {
+        row["lesson"]: row["level"] for row in events(tensortutor("progress", "--json").stdout)
+    }
+    assert levels[MEANS] == "new"
+    assert MEANS in tensortutor("next").stdout
 
 
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("\n", 1), ("no\n", 1)])

@@ -10,7 +10,7 @@ from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session, follow, read_source
 from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.unlock import opened_by, shown_by
+from tensortutor.learner.unlock import built_on, opened_by, shown_by
 from tensortutor.learner.workspace import file_name
 from tensortutor.protocol.drawings import Drawing, Picture, Plot
 from tensortutor.protocol.events import (
@@ -259,17 +259,18 @@ def _missing(session: Session, judged: Judged) -> Iterator[str]:
 def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None) -> int:
     """Record the attempt. What the checks said counts even if it cannot be kept."""
     total = len(judged.passed) + len(judged.failed) + len(judged.missing)
-    before = session.progress.passed()
+    before, afresh = session.progress.passed(), session.progress.afresh()
+    is_news = judged.ok and lesson.id not in before
     try:
         session.progress.record_attempt(lesson.id, judged.ok, len(judged.passed), total)
         if judged.ok:
-            session.progress.mark_passed(lesson.id)
+            below = built_on(session.course, lesson) if is_news else ()
+            session.progress.mark_passed(lesson.id, [one.id for one in below])
             session.progress.mark_step(lesson.id, lesson.steps.index(lesson.task))
     except StorageError as error:
         session.printer.note(str(error))
-    is_news = judged.ok and lesson.id not in before
-    opened = opened_by(session.course, lesson.id, before) if is_news else ()
-    shown = shown_by(session.course, lesson.id, before) if is_news else ()
+    opened = opened_by(session.course, lesson.id, before, afresh) if is_news else ()
+    shown = shown_by(session.course, lesson.id, before, afresh) if is_news else ()
     if session.json:
         session.printer.json(
             {

@@ -195,8 +195,8 @@ def left_to_do(session: Session, lesson: Lesson, index: int) -> tuple[str, str] 
 
 def _next_place(session: Session) -> tuple[Lesson, int] | None:
     course, progress = session.course, session.progress
-    passed = progress.passed()
-    place = continue_at(course, passed, progress.place())
+    passed, afresh = progress.passed(), progress.afresh()
+    place = continue_at(course, passed, progress.place(), afresh)
     if place is None:
         raise Refused("The course has no lessons.")
     lesson: Lesson | None = place[0]
@@ -207,7 +207,7 @@ def _next_place(session: Session) -> tuple[Lesson, int] | None:
         index = _open_step(session, lesson, start)
         if index is not None:
             return lesson, index
-        lesson = next_lesson(course, lesson.id, passed)
+        lesson = next_lesson(course, lesson.id, passed, afresh)
         start = 0 if lesson is None else progress.step_of(lesson.id)
     return None
 

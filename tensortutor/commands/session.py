@@ -124,7 +124,7 @@ class Session:
 
     def credit(self) -> Credit:
         """What the learner has passed, and what that counts for."""
-        return credit(self.course, self.progress.passed())
+        return credit(self.course, self.progress.passed(), self.progress.afresh())
 
     def open_lesson(self, name: str, anyway: bool) -> Lesson:
         """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""

@@ -15,7 +15,7 @@ def reset(session: Session, arguments: Namespace) -> int:
     if not arguments.yes and not _agreed(lesson):
         session.printer.line("Nothing was changed.")
         return 1
-    backup = begin_again(lesson, session.progress, session.workspace)
+    backup = begin_again(session.course, lesson, session.progress, session.workspace)
     session.printer.line(f"{lesson.id} is as it was at first.")
     session.printer.line(f"Your code and a copy of your progress are in {backup}")
     return 0

@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -61,6 +62,21 @@ def is_right(quiz: Quiz, value: Any) -> bool:
     What the author has put down as wrong, letter by letter, is wrong.
     """
     return not _is_named_wrong(quiz, value) and _same(quiz, value, quiz.answer)
+
+
+def about_run(quiz: Quiz, value: Any) -> Quiz | None:
+    """The question as a run has answered it, by what its proof gave there; None if that is none.
+
+    What belongs to the lesson's own answer is left out: its wrong answers, and why it is so.
+    """
+    numbers = quiz.kind == "number" and isinstance(value, (int, float))
+    if isinstance(value, bool) != (quiz.kind == "truth"):
+        return None
+    if not numbers and type(value) is not type(quiz.answer):
+        return None
+    if value == quiz.answer:
+        return quiz
+    return replace(quiz, answer=float(value) if numbers else value, wrong=(), explain="")
 
 
 def written(quiz: Quiz, value: Any) -> str:

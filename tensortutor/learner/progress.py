@@ -5,60 +5,17 @@ sessions at once need not know of each other. The journal is the default one: ho
 servers are often NFS, where a write-ahead log breaks.
 """
 
-import fcntl
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from tensortutor.learner.database import connect, immediate, make_ready
 from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.paths import Paths
-
-VERSION = 1
-BUSY_S = 10.0
-
-SCHEMA = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS lesson (
-    id TEXT PRIMARY KEY,
-    passed_at TEXT,
-    step INTEGER NOT NULL DEFAULT 0,
-    hints INTEGER NOT NULL DEFAULT 0,
-    seconds REAL NOT NULL DEFAULT 0
-);
-CREATE TABLE IF NOT EXISTS step (
-    lesson TEXT NOT NULL,
-    step INTEGER NOT NULL,
-    PRIMARY KEY (lesson, step)
-);
-CREATE TABLE IF NOT EXISTS attempt (
-    id INTEGER PRIMARY KEY,
-    lesson TEXT NOT NULL,
-    at TEXT NOT NULL,
-    passed INTEGER NOT NULL,
-    checks_passed INTEGER NOT NULL,
-    checks_total INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS answer (
-    id INTEGER PRIMARY KEY,
-    lesson TEXT NOT NULL,
-    at TEXT NOT NULL,
-    step INTEGER NOT NULL,
-    quiz INTEGER NOT NULL,
-    answer TEXT NOT NULL,
-    correct INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS place (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    lesson TEXT NOT NULL,
-    step INTEGER NOT NULL
-);
-PRAGMA user_version = {VERSION};
-COMMIT;
-"""
 
 
 @dataclass(frozen=True)
@@ -119,14 +76,8 @@ class Progress:
         the file was written by a newer version, or if nothing can be opened.
         """
         path = paths.progress
-        notices: tuple[str, ...] = ()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Two sessions that start at once must not set each other's new file aside.
-            with _alone(path.with_name("progress.lock")):
-                if not _sound(path):
-                    notices = (_set_aside(path),)
-                _create(path)
+            notices = make_ready(path)
         except (OSError, sqlite3.Error) as error:
             raise StorageError(
                 f"The progress in {path} cannot be opened: {reason(error)}."
@@ -146,9 +97,24 @@ class Progress:
         """Whether the learner has been in this lesson."""
         return bool(self._read("SELECT 1 FROM lesson WHERE id = ?", lesson_id))
 
-    def mark_passed(self, lesson_id: str) -> None:
-        """A lesson's checks all passed. The first time counts."""
-        self._change(lesson_id, "passed_at = coalesce(passed_at, ?)", _now())
+    def afresh(self) -> frozenset[str]:
+        """The ids of the lessons that were begun again, and have not counted since."""
+        return frozenset(id for (id,) in self._read("SELECT lesson FROM afresh"))
+
+    def mark_passed(self, lesson_id: str, shown: Iterable[str] = ()) -> None:
+        """A lesson's checks all passed. The first time counts.
+
+        shown: the ids of lessons that this shows to be known, those begun again among them.
+        """
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO lesson (id) VALUES (?)", (lesson_id,))
+            connection.execute(
+                "UPDATE lesson SET passed_at = coalesce(passed_at, ?) WHERE id = ?",
+                (_now(), lesson_id),
+            )
+            connection.executemany(
+                "DELETE FROM afresh WHERE lesson = ?", [(id,) for id in (lesson_id, *shown)]
+            )
 
     def record_attempt(
         self, lesson_id: str, passed: bool, checks_passed: int, checks_total: int
@@ -232,19 +198,24 @@ class Progress:
         """Seconds spent on a lesson."""
         return float(self._value(lesson_id, "seconds"))
 
-    def reset(self, lesson_id: str) -> None:
-        """Forget everything about a lesson, that it was passed too. See `backup`."""
+    def reset(self, lesson_id: str, afresh: bool = False) -> None:
+        """Forget everything about a lesson, that it was passed too. See `backup`.
+
+        afresh: it counted until now, and is to be done again.
+        """
         with self._transaction() as connection:
             connection.execute("DELETE FROM lesson WHERE id = ?", (lesson_id,))
             for table in ("step", "attempt", "answer", "place"):
                 connection.execute(f"DELETE FROM {table} WHERE lesson = ?", (lesson_id,))
+            if afresh:
+                connection.execute("INSERT OR IGNORE INTO afresh VALUES (?)", (lesson_id,))
 
     def backup(self, target: Path) -> None:
         """Write a copy of the whole record to a file that does not exist yet."""
         try:
             with (
-                closing(_connect(self._path)) as source,
-                closing(_connect(target, create=True)) as copy,
+                closing(connect(self._path)) as source,
+                closing(connect(target, create=True)) as copy,
             ):
                 source.backup(copy)
         except sqlite3.Error as error:
@@ -254,7 +225,7 @@ class Progress:
 
     def _read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         try:
-            with closing(_connect(self._path)) as connection:
+            with closing(connect(self._path)) as connection:
                 return connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise StorageError(
@@ -264,7 +235,7 @@ class Progress:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(_connect(self._path)) as connection, _immediate(connection):
+            with closing(connect(self._path)) as connection, immediate(connection):
                 yield connection
         except sqlite3.Error as error:
             raise StorageError(
@@ -290,95 +261,3 @@ class Progress:
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
-
-
-def _connect(path: Path, create: bool = False) -> sqlite3.Connection:
-    """A connection that leaves transactions to us. A file that vanished is not made anew."""
-    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_S, isolation_level=None)
-
-
-@contextmanager
-def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
-    # IMMEDIATE takes the lock at once: two readers that both want to write would deadlock.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with suppress(sqlite3.Error):  # a full disk has rolled back already
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    with open(lock, "ab") as file:
-        # Some network file systems have no locks: then starting at once is a small risk.
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _sound(path: Path) -> bool:
-    """Whether the file can serve: it is absent, empty, or a whole record of this version.
-
-    Raises StorageError for a newer version.
-    """
-    if not path.exists():
-        return True
-    try:
-        with closing(_connect(path)) as connection:
-            ((version,),) = connection.execute("PRAGMA user_version")
-            if version > VERSION:
-                raise StorageError(
-                    f"The progress in {path} was written by a newer tensortutor (version "
-                    f"{version}, this one knows {VERSION}). Update tensortutor, or set "
-                    "TENSORTUTOR_HOME to another folder. The file was left as it is."
-                )
-            whole = connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
-            layout = _layout(connection)
-    except sqlite3.OperationalError:
-        raise  # locked, unreadable, full: nothing that says the file is broken
-    except sqlite3.DatabaseError:
-        return False
-    if version == 0 and not layout:
-        return True
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
-        model.executescript(SCHEMA)
-        return whole and layout == _layout(model)
-
-
-def _layout(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
-    """The (table, column) pairs of a database."""
-    return frozenset(
-        connection.execute(
-            "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c "
-            "WHERE m.type = 'table'"
-        )
-    )
-
-
-def _set_aside(path: Path) -> str:
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    aside = path.with_name(f"{path.name}.broken-{stamp}")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.name}.broken-{stamp}-{number}")
-    path.rename(aside)
-    # A journal belongs to the file it was written for: beside a new one it would spoil it.
-    journal = path.with_name(f"{path.name}-journal")
-    if journal.exists():
-        journal.rename(aside.with_name(f"{aside.name}-journal"))
-    return (
-        f"The progress file was broken and is now {aside}. A new one was begun; "
-        "your code is untouched."
-    )
-
-
-def _create(path: Path) -> None:
-    with closing(_connect(path, create=True)) as connection:
-        ((version,),) = connection.execute("PRAGMA user_version")
-        if version < VERSION:
-            connection.executescript(SCHEMA)

@@ -82,7 +82,8 @@ class ChapterStanding:
 def standings(course: Course, progress: Progress) -> tuple[ChapterStanding, ...]:
     """The learner's standing, chapter by chapter. Raises StorageError."""
     records = progress.records()
-    known = credit(course, {id for id, record in records.items() if record.passed_at}).known
+    passed = {id for id, record in records.items() if record.passed_at}
+    known = credit(course, passed, progress.afresh()).known
     return tuple(
         ChapterStanding(
             chapter,

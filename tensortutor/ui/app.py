@@ -120,6 +120,10 @@ class TutorApp(LookupApp):
         """Show what is to be said at the start; load PyTorch once there is something to see."""
         for notice in (*self._notices, *self.progress.notices):
             self.tell(notice)
+        if self.teaching:
+            from tensortutor.ui.teaching import begun
+
+            self.tell(begun(self))
         self._catch_signals()
         self.call_after_refresh(self._begin)
 
@@ -240,7 +244,7 @@ class TutorApp(LookupApp):
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            earned = credit(self.course, self.progress.passed())
+            earned = credit(self.course, self.progress.passed(), self.progress.afresh())
         except StorageError as error:
             self.tell(str(error))
             earned = Credit(frozenset(), {})
@@ -262,7 +266,9 @@ class TutorApp(LookupApp):
     # Words
 
     def tell(self, sentence: str) -> None:
-        """Show a sentence for a while."""
+        """Show a sentence for a while; once, if it is said again."""
+        for notice in [one for one in self._notifications if one.message == sentence]:
+            self._unnotify(notice, refresh=False)
         self.notify(sentence, markup=False)
 
     def action_help(self) -> None:

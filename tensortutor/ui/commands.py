@@ -1,12 +1,14 @@
-"""Lessons, and everything else of the course, in the command palette."""
+"""Actions, lessons, and everything else of the course, in the command palette."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-from textual.command import Hit, Hits, Provider
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
+from textual.system_commands import SystemCommandsProvider
 
 from tensortutor.ui import describe
 
@@ -23,6 +25,22 @@ BELOW, ABOVE = 0.9, 2.05
 letter, puts it over these, but under commands that have the letters in a row."""
 IN_NAME = 40
 """What a place scores in the index whose title or names have the words."""
+
+
+FIRST = 1000.0
+"""What is added for an action with a word that begins so: that is over all lessons and places."""
+
+
+class ActionCommands(SystemCommandsProvider):
+    """What can be done here. An action that has the letters at the start of a word comes first."""
+
+    async def search(self, query: str) -> Hits:
+        """The actions whose name has the letters."""
+        begins = re.compile(rf"\b{re.escape(query)}", re.IGNORECASE)
+        async for hit in super().search(query):
+            assert not isinstance(hit, DiscoveryHit), "nobody has asked what there is"
+            hit.score += FIRST * bool(begins.search(hit.text or ""))
+            yield hit
 
 
 class LessonCommands(Provider):

@@ -78,9 +78,12 @@ LESSON = [
 ]
 
 TEACH = [
-    _key("teach.more", "space", "more", "The next block, then the next step", show=True),
+    _key(
+        "teach.more", "space", "more", "The next block or statement, then the next step", show=True
+    ),
     _key("teach.answer", "a", "answer", "The answer to the question", show=True),
-    _key("teach.less", "backspace", "less", "One block back"),
+    _key("teach.less", "backspace", "less", "One block or statement back"),
+    _key("teach.code", "O", "whole_code", "All of the code"),
     _key("teach.everything", "o", "everything", "All blocks of the step"),
 ]
 
@@ -183,6 +186,19 @@ PAGE = [
     _key("page.close", "escape,q", "close", "Close", show=True),
     _key("page.help", "f1,question_mark", "app.help", "Help"),
 ]
+
+BINDINGS: dict[str, Binding] = {
+    binding.id or "": binding
+    for scope in [value for name, value in globals().items() if name.isupper()]
+    for binding in scope
+}
+"""Every binding, by its name."""
+
+
+def named(name: str) -> Binding:
+    """The binding of this name."""
+    return BINDINGS[name]
+
 
 OFFERED = (
     ("up,down", "Choose"),

@@ -1,7 +1,8 @@
 """The app's part that looks things up: the search, the reference, the palette."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.command import Provider
 
@@ -12,6 +13,12 @@ from tensortutor.ui.terminal import TerminalApp
 
 if TYPE_CHECKING:
     from tensortutor.course.search import CourseIndex, Place
+
+
+def _action_commands() -> type[Provider]:
+    from tensortutor.ui.commands import ActionCommands
+
+    return ActionCommands
 
 
 def _lesson_commands() -> type[Provider]:
@@ -32,7 +39,9 @@ class LookupApp(TerminalApp):
     sought: what was searched last.
     """
 
-    COMMANDS = TerminalApp.COMMANDS | {_lesson_commands, _place_commands}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
+        _action_commands, _lesson_commands, _place_commands,
+    }  # fmt: skip
 
     def __init__(self, course: Course) -> None:
         super().__init__()

@@ -48,14 +48,15 @@ def rows(
     earned: Credit,
     place: tuple[str, int] | None,
     unfolded: Set[str],
-    review: ReviewRow,
+    review: ReviewRow | None,
 ) -> list[Row]:
     """The rows to show, top to bottom. unfolded: ids of chapters whose lessons show."""
     found: list[Row] = []
-    target = continue_at(course, earned.passed, place)
+    target = continue_at(course, earned.passed, place, earned.afresh)
     if target is not None:
         lesson, step = target
-        found += [ContinueRow(lesson, step, place is not None or bool(earned.passed)), review]
+        found.append(ContinueRow(lesson, step, place is not None or bool(earned.passed)))
+        found += [review] if review is not None else []
     for chapter in course.chapters:
         done = sum(lesson.id in earned.passed for lesson in chapter.lessons)
         known = sum(lesson.id in earned.known for lesson in chapter.lessons)

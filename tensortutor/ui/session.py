@@ -4,36 +4,26 @@ No widget here. What cannot be kept is reported as a sentence through `report`, 
 everything is also held in memory until the screen closes.
 """
 
-import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tensortutor.course.material import Quiz, Step
+from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import credit, next_lesson, opened_by, shown_by
+from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
 from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
+from tensortutor.ui.guesses import Guess, guesses
 
 T = TypeVar("T")
 IDLE_S = 300.0
 """Time between two actions counts as spent on the lesson up to this."""
-
-
-@dataclass(frozen=True)
-class Guess:
-    """An answer that was given before the run. question counts from 0."""
-
-    question: int
-    quiz: Quiz
-    value: Any
-    right: bool
 
 
 @dataclass(frozen=True)
@@ -75,6 +65,7 @@ class LessonSession:
         nothing: frozenset[Any] = frozenset()
         no_answers: dict[tuple[int, int], tuple[str, bool]] = {}
         self.passed: frozenset[str] = self._tried(progress.passed, nothing)
+        self._afresh: frozenset[str] = self._tried(progress.afresh, nothing)
         self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
         self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
         self.answered = self._tried(lambda: progress.answers(id), no_answers)
@@ -149,12 +140,12 @@ class LessonSession:
     @property
     def following(self) -> Lesson | None:
         """The lesson to go on with."""
-        return next_lesson(self.course, self.lesson.id, self.passed)
+        return next_lesson(self.course, self.lesson.id, self.passed, self._afresh)
 
     @property
     def counts(self) -> bool:
         """Whether the lesson is passed, or known by a later one that was."""
-        return self.is_passed or self.lesson.id in credit(self.course, self.passed)
+        return self.is_passed or self.lesson.id in credit(self.course, self.passed, self._afresh)
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
         """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
@@ -165,11 +156,15 @@ class LessonSession:
         )
         if not event.ok:
             return ()
-        opened = () if self.is_passed else opened_by(self.course, id, self.passed)
-        self.shown = () if self.is_passed else shown_by(self.course, id, self.passed)
-        self.passed = self.passed | {id}
-        self._keep(lambda: self._progress.mark_passed(id))
         self._done(self.task_number - 1)
+        if id in self.passed:
+            self.shown = ()
+            return ()
+        opened = opened_by(self.course, id, self.passed, self._afresh)
+        self.shown = shown_by(self.course, id, self.passed, self._afresh)
+        below = frozenset(one.id for one in built_on(self.course, self.lesson))
+        self.passed, self._afresh = self.passed | {id}, self._afresh - {id} - below
+        self._keep(lambda: self._progress.mark_passed(id, below))
         return opened
 
     # Hints and questions
@@ -225,19 +220,25 @@ class LessonSession:
         self._skipped.add(self.index)
         return waits and self.next_question() is None
 
-    def reveal(self) -> list[Guess]:
-        """The code has run: the guesses it is held against, once."""
+    def proofs(self, source: str) -> tuple[str, ...]:
+        """What is to be evaluated when this code has run, if it is the learner's own: by that the
+        guesses are judged. The lesson's code has its answers."""
+        pane = self.step.pane
+        if not self.is_held or pane is None or source == pane.source:
+            return ()
+        return tuple(quiz.proof for quiz in self.step.quizzes)
+
+    def reveal(self, probed: Mapping[int, Any]) -> list[Guess]:
+        """The code has run: the guesses it is held against, once.
+
+        probed: what the proofs gave in the learner's own code. What is kept of a guess stays as it
+        was judged when it was given, by the lesson's code: the review asks about that.
+        """
         if not self.is_held:
             return []
         self._revealed.add(self.index)
-        guesses = []
-        for number, quiz in enumerate(self.step.quizzes):
-            given = self.given(number)
-            # A question that has changed since it was answered has no guess.
-            with contextlib.suppress(answers.NotAnAnswer):
-                if given is not None:
-                    guesses.append(Guess(number, quiz, answers.read(quiz, given[0]), given[1]))
-        return guesses
+        given = [self.given(number) for number in range(len(self.step.quizzes))]
+        return guesses(self.step.quizzes, given, probed)
 
     # Code
 

@@ -69,13 +69,16 @@ def turn(app: TutorApp) -> None:
         if app.teaching:
             app.progress.set_place(place[0].id, place[1])
         app.open_lesson(place[0])
-    app.tell(BEGUN if app.teaching else "Your own lessons are back, as you left them.")
+    app.tell(begun(app) if app.teaching else "Your own lessons are back, as you left them.")
 
 
-BEGUN = (
-    "Teach mode: every lesson is open, Space shows the next block, a shows an answer. Nothing "
-    "that you do now is kept."
-)
+def begun(app: TutorApp) -> str:
+    """What teach mode is, in a sentence or two."""
+    more, answer, code = (app.key_name(f"teach.{name}") for name in ("more", "answer", "code"))
+    return (
+        f"Teach mode: every lesson is open. {more} shows the next block of text or statement of "
+        f"code, {code} all of the code, {answer} an answer. Nothing that you do now is kept."
+    )
 
 
 def _room(course: Course) -> Own:

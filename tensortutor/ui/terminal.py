@@ -3,17 +3,15 @@
 import os
 import signal
 from collections.abc import Sequence
-from typing import Any
 
 from textual import events, on
 from textual.app import App
-from textual.binding import Binding, BindingsMap
+from textual.binding import Binding
 from textual.driver import Driver
 from textual.filter import LineFilter
-from textual.screen import Screen
 from textual.widgets import Input
 
-from tensortutor.ui import glyphs
+from tensortutor.ui import glyphs, keys
 
 
 class TerminalApp(App[int]):
@@ -58,12 +56,11 @@ class TerminalApp(App[int]):
             return shown.upper()
         return shown if len(shown) == 1 else shown.title()
 
-    def key_name(self, screen: Screen[Any], name: str) -> str:
-        """How the key of a binding is written, as remapped."""
-        own = [b for b in getattr(screen, "BINDINGS", []) if isinstance(b, Binding)]
-        bound = BindingsMap(own)
-        bound.apply_keymap(dict(self._keymap))
-        return next((self.get_key_display(b) for _, b in bound if b.id == name), name)
+    def key_name(self, name: str) -> str:
+        """How the first key of a binding, as `keys` names it, is written, as remapped."""
+        binding = keys.named(name)
+        key = self._keymap.get(name, binding.key).partition(",")[0]
+        return self.get_key_display(binding.with_key(key))
 
     # Stepping aside, and losing the terminal
 

@@ -1,9 +1,14 @@
+import os
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tensortutor.course.model import Lesson
-from tensortutor.learner.classroom import classroom, unlocked
+from tensortutor.learner.classroom import PREFIX, classroom, unlocked
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.unlock import credit, state
@@ -26,6 +31,32 @@ def test_a_classroom_looks_like_home_and_knows_nothing_of_the_learner(own_home: 
 def test_a_learner_without_a_home_gets_none(own_home: Path) -> None:
     classroom()
     assert not own_home.exists()
+
+
+def test_the_classroom_of_a_killed_process_goes_when_the_next_one_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    script = (
+        f"import tempfile; tempfile.tempdir = {str(tmp_path)!r};"
+        "from tensortutor.learner.classroom import classroom;"
+        "print(classroom().home, flush=True); input()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout is not None
+    theirs = Path(other.stdout.readline().strip())
+    strange = tmp_path / f"{PREFIX}being-made"
+    strange.mkdir()
+    own = classroom().home
+    assert {theirs, strange, own} == set(tmp_path.iterdir()), "what is in use stays"
+    other.kill()
+    other.communicate()
+    assert theirs.exists()
+    os.utime(strange, (0, 0))
+    again = classroom().home
+    assert {own, again} == set(tmp_path.iterdir())
 
 
 def test_every_lesson_of_an_unlocked_course_is_open() -> None:

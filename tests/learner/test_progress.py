@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tensortutor.learner.database import VERSION
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.paths import Paths
-from tensortutor.learner.progress import VERSION, Progress
+from tensortutor.learner.progress import Progress
 
 ID = "autograd/accumulation"
 ROUNDS = 10
@@ -147,6 +148,33 @@ def test_a_broken_file_is_set_aside_never_deleted(
     opened.mark_passed(ID)
     assert Progress.open(paths).passed() == {ID}
     assert Progress.open(paths).notices == ()
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(
+    progress: Progress, paths: Paths
+) -> None:
+    progress.mark_passed(ID)
+    with closing(sqlite3.connect(paths.progress)) as connection:
+        connection.execute("DROP TABLE afresh")
+        connection.execute("PRAGMA user_version = 1")
+        connection.commit()
+    again = Progress.open(paths)
+    assert (again.notices, again.passed(), again.afresh()) == ((), {ID}, frozenset())
+    again.reset(ID, afresh=True)
+    assert Progress.open(paths).afresh() == {ID}
+
+
+def test_what_was_begun_again_counts_when_it_or_what_builds_on_it_is_passed(
+    progress: Progress,
+) -> None:
+    for id in (ID, "other/lesson"):
+        progress.reset(id, afresh=True)
+    progress.reset(ID)  # again, before it counts
+    assert progress.afresh() == {ID, "other/lesson"}
+    progress.mark_passed(ID)
+    assert progress.afresh() == {"other/lesson"}
+    progress.mark_passed("third/lesson", shown=["other/lesson"])
+    assert progress.afresh() == frozenset()
 
 
 def test_an_empty_file_is_a_beginning(paths: Paths) -> None:

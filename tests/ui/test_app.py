@@ -128,6 +128,17 @@ async def test_the_palette_finds_lessons_and_actions(setting, until):
         await until(pilot, lambda: getattr(app.screen, "lesson", None) == setting.shapes)
 
 
+async def test_an_action_with_a_word_that_begins_so_is_the_first_in_the_palette(setting, until):
+    app = setting.app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("ctrl+p", "s")
+        found = app.screen.query("OptionList").first()
+        await until(pilot, lambda: any("Shapes" in str(row.prompt) for row in found.options))
+        names = [str(row.prompt).splitlines()[0] for row in found.options]
+        lesson = next(n for n, name in enumerate(names) if "Shapes" in name)
+        assert {"Search", "Step aside", "Search the course"} <= set(names[:lesson])
+
+
 async def test_nothing_of_the_course_is_read_as_markup(setting, until):
     app = setting.app()
     async with app.run_test(size=(120, 40)) as pilot:

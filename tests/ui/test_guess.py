@@ -2,7 +2,8 @@
 
 import pytest
 
-from tensortutor.protocol.events import Finished
+from tensortutor.protocol.events import Finished, Output, Probed
+from tensortutor.ui.screens.guessing import EDITED, OWN
 from tests.ui.courses import PREDICT
 from tests.ui.fakes import plays, says, waits
 from tests.ui.test_lesson import PREDICTION, SIZES, arrive, ended, output, told
@@ -28,6 +29,7 @@ async def test_guesses_come_first_and_the_run_reveals_them(setting, until, size)
         await pilot.press("4", "enter")
         await until(pilot, lambda: first.verdict == "Your guess: 4. 1 more to guess.")
         assert explained(first) == ""
+        assert app.focused is second.field
         await pilot.press("f5")
         await pilot.pause()
         assert setting.runner.jobs == []
@@ -61,6 +63,65 @@ async def test_guesses_come_first_and_the_run_reveals_them(setting, until, size)
         await until(pilot, lambda: output(screen) == ["7.0"] and "is done" in ended(screen))
 
 
+@pytest.mark.parametrize(
+    ("probed", "first", "second", "notes"),
+    [
+        # The learner's own code gives another answer: the guess is held against that.
+        (
+            [Probed(0, 4.0), Probed(1, False)],
+            "✓ Right, for your own code. It gives 4\nThe lesson's code gives 7",
+            "✓ Right, for your own code. It gives False",
+            ["✓ Guess 1 was right.", "✓ Guess 2 was right.", OWN],
+        ),
+        (
+            [Probed(0, 5), Probed(1, True)],
+            "✗ Wrong, for your own code. It gives 5\nThe lesson's code gives 7",
+            "✗ Wrong, for your own code. It gives True\nThe lesson's code gives False",
+            ["✗ Guess 1 was 4; your code gives 5.",
+             "✗ Guess 2 was False; your code gives True.", OWN],
+        ),
+        # What the question is about is no longer there, or is something else.
+        (
+            [Probed(0, None, "NameError: first"), Probed(1, "no")],
+            "✗ Wrong. The answer is 7",
+            "✓ Right.",
+            ["✗ Guess 1 was 4; it is 7.", "✓ Guess 2 was right.", EDITED],
+        ),
+    ],
+)  # fmt: skip
+async def test_a_guess_about_changed_code_is_held_against_what_that_code_gives(
+    setting, until, probed, first, second, notes
+):
+    setting.runner.script = plays(Output("stdout", "4\n"), *probed)
+    setting.workspace.save(setting.accumulation, PREDICTION, "first = 4.0\n")
+    app = setting.app(setting.accumulation, PREDICTION)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        one, two = screen.reader.questions
+        await pilot.press("r")
+        await pilot.press("4", "enter")
+        await until(pilot, lambda: one.verdict.startswith("Your guess: 4."))
+        await pilot.press("f5")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: two.verdict.startswith("Your guess: False."))
+        await pilot.press("f5")
+        await until(pilot, lambda: output(screen)[2:] == [*notes, "The text says why."])
+        assert (one.verdict, two.verdict) == (first, second)
+        step = setting.accumulation.steps[PREDICTION]
+        assert setting.runner.jobs[0].probes == tuple(quiz.proof for quiz in step.quizzes)
+        # The record is about the lesson's code: the review asks about that.
+        assert setting.progress.answers("autograd/accumulation")[PREDICTION, 0] == ("4", False)
+
+
+async def test_the_lessons_own_code_is_not_asked_for_its_answers(setting, until):
+    app = setting.app(setting.accumulation, PREDICTION)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await arrive(pilot, until)
+        await pilot.press("x")
+        await until(pilot, lambda: setting.runner.jobs)
+        assert setting.runner.jobs[0].probes == ()
+
+
 async def test_a_guess_can_be_changed_before_the_run_and_waits_for_it(setting, until):
     app = setting.app(setting.accumulation, PREDICTION)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -68,6 +129,7 @@ async def test_a_guess_can_be_changed_before_the_run_and_waits_for_it(setting, u
         first, second = screen.reader.questions
         await pilot.press("tab", "4", "enter")
         await until(pilot, lambda: first.verdict.startswith("Your guess: 4."))
+        first.field.focus()
         await pilot.press("backspace", "7", "enter")
         await until(pilot, lambda: first.verdict.startswith("Your guess: 7."))
         second.field.focus()

@@ -177,6 +177,25 @@ async def test_who_knows_a_locked_lesson_has_what_it_is_built_on_counted(setting
         await until(pilot, lambda: isinstance(app.screen, LessonScreen))
 
 
+async def test_what_is_begun_again_is_open_and_the_place_to_go_on(setting, until):
+    setting.progress.mark_passed("autograd/hooks")
+    app = setting.app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("p", "enter", "down")
+        await until(pilot, lambda: getattr(app.screen, "chosen", None) is not None)
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("y")
+        await until(pilot, lambda: setting.progress.afresh() == {"tensors/shapes"})
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        home = app.screen
+        await until(pilot, lambda: home.top.word == "1 of 3 lessons done, 1 known")
+        assert home.courses.rows[0].lesson.id == "tensors/shapes"
+        opened = [row for row in home.courses.rows if isinstance(row, LessonRow)]
+        assert opened[0].state == "open"
+
+
 async def test_a_chapter_counts_what_is_known_apart(setting):
     setting.progress.mark_passed("autograd/hooks")
     app = setting.app()

@@ -11,11 +11,13 @@ from tensortutor.learner.remembered import Remembered
 from tensortutor.learner.workspace import Workspace
 from tensortutor.ui import teaching
 from tensortutor.ui.app import TutorApp
+from tensortutor.ui.outline import ReviewRow
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.solution import SolutionPage
 from tensortutor.ui.screens.teach import TeachScreen
+from tensortutor.ui.statements import statements
 from tensortutor.ui.widgets.board import CodeMark
 from tensortutor.ui.widgets.questions import Question
 from tests.ui.courses import CHECKS, NUMBER, STARTER
@@ -115,14 +117,68 @@ async def test_the_code_is_covered_until_its_turn(setting, until, size):
         assert app.focused is not screen.editor
         assert standing(screen) == ["MarkdownParagraph", "CodeMark"]
         assert "accumulation_2.py" in str(screen.query_one(CodeMark).content)
-        await pilot.press("space")
+        await pilot.press("O", "space")
         await until(pilot, lambda: screen.reader.region.area)
         assert standing(screen)[-1] == "MarkdownParagraph"
         await pilot.press("r")
         await until(pilot, lambda: "The program is done." in ended(screen))
         assert output(screen) == ["0 tensor(2.)"]
-        await pilot.press("backspace", "backspace")
+        await pilot.press(*["backspace"] * 4)  # the paragraph, the code's three statements
         await until(pilot, lambda: not screen.editor.region.area)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_code_comes_statement_by_statement_and_runs_as_far_as_it_is_shown(
+    setting, until, size
+):
+    one, two, three = pieces = statements(setting.accumulation.steps[RUN].pane.source)
+    app = classroom_app(setting, setting.accumulation, RUN)
+    async with app.run_test(size=size) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("r", "O")
+        # Said twice, it stands there once.
+        assert [text for text in told(app) if "board" in text] == ["No code is on the board yet."]
+        assert screen.editor.text == ""
+        await pilot.press("space")
+        await until(pilot, lambda: screen.editor.text == one)
+        total = screen.board.total + len(pieces) - 1
+        assert screen.keys.names["teach.more"] == f"More 2/{total}"
+        await pilot.press("space")
+        await until(pilot, lambda: screen.editor.text == one + two)
+        await pilot.press("r")
+        await until(pilot, lambda: setting.runner.jobs)
+        assert setting.runner.jobs[0].source == one + two
+        await pilot.press("backspace")
+        await until(pilot, lambda: screen.editor.text == one)
+        assert screen.editor.region.area
+
+        # What the teacher writes stays, and the rest comes behind it.
+        screen.editor.insert("x = 0", screen.editor.document.end)
+        await pilot.press("space")
+        await until(pilot, lambda: screen.editor.text == f"{one}x = 0\n{two}")
+        await pilot.press("O")
+        await until(pilot, lambda: screen.editor.text == f"{one}x = 0\n{two}{three}")
+        await pilot.press("O")
+        await until(pilot, lambda: any("All of the code is shown" in text for text in told(app)))
+
+        assert not any("another program" in text for text in told(app))
+
+        # Another step and back: the code stands as it was left.
+        await pilot.press("n")
+        await until(pilot, lambda: screen.session.index == PREDICTION)
+        await pilot.press("p")
+        await until(pilot, lambda: screen.session.index == RUN)
+        await pilot.press("space")
+        await until(pilot, lambda: screen.editor.text == f"{one}x = 0\n{two}{three}")
+
+
+async def test_an_exercise_begins_as_a_whole(setting, until):
+    app = classroom_app(setting, setting.accumulation, PRACTICE)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("space")
+        await until(pilot, lambda: screen.editor.text == STARTER)
+        assert screen.editor.cursor_location == (0, 0)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -147,14 +203,18 @@ async def test_answers_stay_hidden_until_they_are_asked_for(setting, until, size
         await pilot.press("a")
         await until(pilot, lambda: "The answer is False" in second.verdict)
         await pilot.press("a")
-        await until(pilot, lambda: sum("No question" in text for text in told(app)) == 2)
+        await pilot.pause()
+        assert sum("No question" in text for text in told(app)) == 1
 
 
 async def test_everything_is_open_and_the_course_goes_on(setting, until):
     app = classroom_app(setting)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        assert "teach mode" in app.screen.top.render_line(0).text
+        line = app.screen.top.render_line(0).text
+        assert "teach mode" in line
+        assert "every lesson is open, nothing is kept" in line
+        assert not any(isinstance(row, ReviewRow) for row in app.screen.courses.rows)
         # As a search or a link may name it: the learner's own, with its lock.
         app.open_lesson(setting.course.lessons[2])
         screen = await arrive(pilot, until)

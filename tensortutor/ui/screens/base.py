@@ -80,7 +80,7 @@ class TutorScreen(Screen[None]):
 
     def key_for(self, name: str) -> str:
         """The key that a binding has now, for a sentence."""
-        return self.tutor.key_name(self, name)
+        return self.tutor.key_name(name)
 
 
 def _fitting(length: int, breakpoints: list[tuple[int, str]]) -> str:

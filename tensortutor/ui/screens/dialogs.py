@@ -27,7 +27,7 @@ class Dialog(ModalScreen[T]):
 
     def key_for(self, name: str) -> str:
         """The key that a binding has now."""
-        return cast("TerminalApp", self.app).key_name(self, name)
+        return cast("TerminalApp", self.app).key_name(name)
 
 
 class Confirm(Dialog[bool]):

@@ -1,24 +1,37 @@
 """Questions of a step. Where a guess comes before the run, the run reveals what it was worth."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from textual import on
 
 from tensortutor.learner import answers
-from tensortutor.protocol.events import Finished
+from tensortutor.protocol.events import Finished, Probed
+from tensortutor.protocol.jobs import Job
 from tensortutor.ui import glyphs
+from tensortutor.ui.guesses import Guess
 from tensortutor.ui.screens.looking import LookingScreen
-from tensortutor.ui.session import Guess, LessonSession
+from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.results import Results
 from tensortutor.ui.widgets.transcript import Line
 
-EDITED = "You have changed the code: this is about the code as the lesson has it."
+OWN = "You have changed the code: this is about what your own code made of it."
+EDITED = (
+    "You have changed the code, and from your run the answer could not be told: this is about the "
+    "code as the lesson has it."
+)
 
 
 class GuessingScreen(LookingScreen):
     """Takes answers, asks for guesses, and holds them against the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_own = False
+        self._probed: dict[int, Any] = {}
 
     @property
     def session(self) -> LessonSession:
@@ -31,6 +44,10 @@ class GuessingScreen(LookingScreen):
         self.session.answer(question.index, event.value)
         if self.session.is_held:
             await question.hold(event.value, self._what_reveals())
+            following = self.session.next_question()
+            if following is not None:
+                question = self.reader.questions[following]
+                question.field.focus(scroll_visible=False)
         else:
             await question.judge(event.value)
         self.reader.scroll_to_widget(question, animate=False)
@@ -73,19 +90,28 @@ class GuessingScreen(LookingScreen):
         self.tutor.tell(f"Your guess waits: {run} runs the code and shows. {go_on} goes on.")
         return True
 
+    def with_proofs(self, job: Job) -> Job:
+        """A run about to begin: if the code is the learner's own, it also tells the answers."""
+        pane = self.session.step.pane
+        self._is_own = pane is not None and job.source != pane.source
+        self._probed = {}
+        return replace(job, probes=self.session.proofs(job.source))
+
     @on(Results.Heard)
     async def _reveal(self, message: Results.Heard) -> None:
         """The program has ended: show what each guess was worth, beside the output too."""
+        probed = (event for event in message.events if isinstance(event, Probed))
+        self._probed.update((event.index, event.value) for event in probed if not event.error)
         ends = [event for event in message.events if isinstance(event, Finished)]
         if not ends or ends[-1].outcome == "stopped":
             return
-        guesses = self.session.reveal()
+        guesses = self.session.reveal(self._probed)
         if not guesses:
             return
         self.results.query_one(OutputPane).remark(list(self._remarks(guesses)))
         questions = self.reader.questions
         for guess in guesses:
-            await questions[guess.question].judge(guess.value)
+            await questions[guess.question].judge(guess.value, guess.quiz if guess.own else None)
         first = next((guess for guess in guesses if not guess.right), guesses[0])
         self.reader.scroll_to_widget(questions[first.question], animate=False)
 
@@ -97,13 +123,13 @@ class GuessingScreen(LookingScreen):
             which = f"Guess {guess.question + 1}" if several else "Your guess"
             said = answers.shown(guess.quiz, guess.value)
             wanted = answers.shown(guess.quiz, guess.quiz.answer)
+            gives = "your code gives" if guess.own else "it is"
             if guess.right:
                 yield "head", f"{signs.passed} {which} was right."
             elif "\n" in wanted:
                 yield "error", f"{signs.failed} {which} was wrong."
             else:
-                yield "error", f"{signs.failed} {which} was {said}; it is {wanted}."
-        pane = self.session.step.pane
-        if pane is not None and self.editor.text != pane.source:
-            yield "note", EDITED
+                yield "error", f"{signs.failed} {which} was {said}; {gives} {wanted}."
+        if self._is_own:
+            yield "note", OWN if all(guess.own for guess in guesses) else EDITED
         yield "note", "The text says why."

@@ -1,7 +1,7 @@
 """The list of the keys that work on a screen, read from the bindings themselves."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textual.app import App
 from textual.binding import Binding, BindingsMap
@@ -20,6 +20,9 @@ from tensortutor.ui.widgets.lens import GraphPane, ProfilePane
 from tensortutor.ui.widgets.questions import OrderField
 from tensortutor.ui.widgets.tensors import TensorsPane
 
+if TYPE_CHECKING:
+    from tensortutor.ui.terminal import TerminalApp
+
 PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
     (CourseList, "In the list", keys.COURSE_LIST),
     (Editor, "In the editor", keys.EDITOR),
@@ -32,7 +35,7 @@ PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
     (ProfilePane, "In the profile", keys.PROFILE),
 )
 WORDS = (
-    "Single letters work outside the editor and other fields; Escape leads out of them. "
+    "Single letters work outside the editor and other fields; {} leads out of them. "
     "Function keys and Ctrl keys work everywhere."
 )
 WIDTH = 22
@@ -54,8 +57,9 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
     if not screen.is_modal:
         sections.append(("Everywhere", _listed(keys.APP, keymap)))
     about = getattr(screen, "ABOUT", "")
+    words = WORDS.format(cast("TerminalApp", screen.app).key_name("editor.leave"))
     lines = [Content(about), Content("")] if about else []
-    lines.append(Content.styled(WORDS, "$foreground 60%"))
+    lines.append(Content.styled(words, "$foreground 60%"))
     for title, rows in sections:
         lines += [Content(""), Content.styled(title, "bold $accent")]
         lines += [_line(screen.app, row_keys, text) for row_keys, text in rows]

@@ -29,6 +29,7 @@ REVIEW = (
     "Questions come back at growing intervals once you have answered them, exercises once you have "
     "passed them."
 )
+TEACHING = "every lesson is open, nothing is kept"
 
 
 class HomeScreen(TutorScreen):
@@ -86,22 +87,24 @@ class HomeScreen(TutorScreen):
     def renew(self) -> None:
         """Read what was passed, here or in another session; if that is news, to the first row."""
         tutor = self.tutor
-        before = (self._earned.passed, self._place)
+        before = (self._earned, self._place)
         try:
-            self._earned = credit(tutor.course, tutor.progress.passed())
+            self._earned = credit(tutor.course, tutor.progress.passed(), tutor.progress.afresh())
             self._place = tutor.progress.place()
         except StorageError as error:
             tutor.tell(str(error))
-        lessons = tutor.course.lessons
-        done = sum(lesson.id in self._earned.passed for lesson in lessons)
-        self.top.word = f"{done} of {len(lessons)} lessons done"
-        if self._earned.known:
-            self.top.word += f", {len(self._earned.known)} known"
+        self.top.word = TEACHING if tutor.teaching else self._count_done()
         self.call_after_refresh(self._count_due)
         first = self._rows()[:1]
         if first and isinstance(first[0], ContinueRow):
             self._unfolded.add(first[0].lesson.chapter)
-        self.courses.show(self._rows(), None if before == (self._earned.passed, self._place) else 0)
+        self.courses.show(self._rows(), None if before == (self._earned, self._place) else 0)
+
+    def _count_done(self) -> str:
+        lessons = self.tutor.course.lessons
+        done = sum(lesson.id in self._earned.passed for lesson in lessons)
+        known = f", {len(self._earned.known)} known" if self._earned.known else ""
+        return f"{done} of {len(lessons)} lessons done{known}"
 
     @work(thread=True, exclusive=True, exit_on_error=False)
     def _count_due(self) -> None:
@@ -131,8 +134,8 @@ class HomeScreen(TutorScreen):
         self.tutor.action_search()
 
     def _rows(self) -> list[Row]:
-        course = self.tutor.course
-        return rows(course, self._earned, self._place, self._unfolded, self._review)
+        course, review = self.tutor.course, None if self.tutor.teaching else self._review
+        return rows(course, self._earned, self._place, self._unfolded, review)
 
     # Keys
 

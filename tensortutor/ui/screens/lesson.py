@@ -201,7 +201,7 @@ class LessonScreen(GuessingScreen):
         elif not self.ask_first():
             name = self.editor.file_name
             job = program_job(self.lesson, self.editor.text, name, self.tutor.limits)
-            self._start(self.looked_into(job, profile=profile), checking=False)
+            self._start(self.with_proofs(self.looked_into(job, profile=profile)), checking=False)
 
     def action_check(self, again: bool = False) -> None:
         """Put the checks to the code. again: with the inputs that the last check has failed on."""

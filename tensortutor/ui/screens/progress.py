@@ -176,7 +176,7 @@ class ProgressScreen(TutorScreen):
         if not await self.app.push_screen_wait(question):
             return
         try:
-            kept = begin_again(lesson, tutor.progress, tutor.workspace)
+            kept = begin_again(tutor.course, lesson, tutor.progress, tutor.workspace)
         except StorageError as error:
             tutor.tell(str(error))
             return

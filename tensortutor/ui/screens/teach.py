@@ -5,14 +5,40 @@ from typing import ClassVar, cast
 from textual import on
 from textual.binding import BindingType
 
+from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.ui import keys
 from tensortutor.ui.screens.lesson import LessonScreen
-from tensortutor.ui.session import LessonSession
+from tensortutor.ui.session import Code, LessonSession
+from tensortutor.ui.statements import statements
 from tensortutor.ui.widgets.board import Board
+
+NO_CODE = "No code is on the board yet."
 
 
 class TeachSession(LessonSession):
-    """Nothing waits for anything: not the run for a prediction, not the solution for the checks."""
+    """Nothing waits for anything: not the run for a prediction, not the solution for the checks.
+
+    The code of a step is what was shown of it so far, and what the teacher made of that.
+    """
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """What is shown at a time of this step's code; an exercise begins as a whole."""
+        pane = self.step.pane
+        if pane is None:
+            return ()
+        return (pane.source,) if pane.kind in JUDGED else statements(pane.source)
+
+    def code(self) -> Code:
+        """The code as it was left; nothing at first."""
+        if self.index in self._pending or self.path.exists():
+            return super().code()
+        return Code(self.path.name, "", True)
+
+    def pieces_in(self, text: str) -> int:
+        """How many pieces a text holds. Who has changed them is shown no more of them."""
+        beginnings = ["".join(self.pieces[:n]) for n in range(len(self.pieces) + 1)]
+        return beginnings.index(text) if text in beginnings else len(self.pieces)
 
     @property
     def must_answer_first(self) -> bool:
@@ -36,20 +62,70 @@ class TeachScreen(LessonScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*keys.TEACH, *keys.LESSON]
     CSS_PATH: ClassVar[list[str]] = ["../styles/lesson.tcss", "../styles/teach.tcss"]  # type: ignore[assignment]
     ABOUT = (
-        "A lesson in front of a room: its blocks come one by one, and answers when you ask for "
-        "them. Edit and run what you like; nothing that you do here is kept."
+        "A lesson in front of a room: text and questions come block by block, code statement by "
+        "statement, and answers when you ask for them. A run takes the code as far as it is shown. "
+        "Edit and run what you like; nothing that you do here is kept."
     )
     READER = Board
     SESSION = TeachSession
+
+    def __init__(self, lesson: Lesson, step: int | None = None) -> None:
+        super().__init__(lesson, step)
+        self._shown: dict[int, int] = {}
 
     @property
     def board(self) -> Board:
         """The text."""
         return cast(Board, self.reader)
 
+    @property
+    def _teaching(self) -> TeachSession:
+        return cast(TeachSession, self.session)
+
+    @property
+    def pieces_shown(self) -> int:
+        """How many pieces of this step's code stand in the editor."""
+        return self._shown.get(self.session.index, 0)
+
+    @property
+    def _is_covered(self) -> bool:
+        return self.has_class("-covered")
+
+    def load_code(self) -> None:
+        """Show the code as far as it had come."""
+        super().load_code()
+        if self.session.step.pane is not None:
+            self._shown[self.session.index] = self._teaching.pieces_in(self.editor.text)
+
+    def _more_code(self, pieces: int = 1) -> bool:
+        """Show more of the code. Returns whether there was more."""
+        shown = self.pieces_shown
+        more = "".join(self._teaching.pieces[shown : shown + pieces])
+        if not more:
+            return False
+        before = self.editor.text
+        between = "" if not before or before.endswith("\n") else "\n"
+        self._shown[self.session.index] = min(shown + pieces, len(self._teaching.pieces))
+        self.editor.renew(f"{before}{between}{more}")
+        self.editor.move_cursor(self.editor.document.end if shown else (0, 0))
+        return True
+
+    def _less_code(self) -> bool:
+        """Take a piece of the code back. Returns whether there was one besides the first."""
+        shown = self.pieces_shown
+        piece = "".join(self._teaching.pieces[shown - 1 : shown])
+        if shown < 2 or not self.editor.text.endswith(piece):
+            return False  # the teacher has written on: that stays
+        self._shown[self.session.index] = shown - 1
+        self.editor.renew(self.editor.text.removesuffix(piece))
+        return True
+
     async def action_more(self) -> None:
-        """The next block; when all are shown, the next step."""
-        if self.board.total > self.board.shown:
+        """The next block or piece of code; when all are shown, the next step."""
+        if self.board.is_at_code and self._more_code():
+            self._turn_to_code()
+            self._describe()
+        elif self.board.total > self.board.shown:
             self.turn_to("reader")
             self.board.more()
             self._describe()
@@ -57,8 +133,11 @@ class TeachScreen(LessonScreen):
             await self.action_next()
 
     async def action_less(self) -> None:
-        """One block back; from the first one, to all of the step before."""
-        if self.board.less():
+        """One block or piece of code back; from the first one, to all of the step before."""
+        if self.board.is_at_code and self._less_code():
+            self._turn_to_code()
+            self._describe()
+        elif self.board.less():
             self.turn_to("reader")
             self._describe()
         elif self.session.index:
@@ -68,7 +147,23 @@ class TeachScreen(LessonScreen):
     def action_everything(self) -> None:
         """Show the whole step."""
         self.board.everything()
+        self._more_code(len(self._teaching.pieces))
         self._describe()
+
+    def action_whole_code(self) -> None:
+        """Show all of the code, if it has come so far."""
+        if self._is_covered or not self._more_code(len(self._teaching.pieces)):
+            self.tutor.tell(NO_CODE if self._is_covered else "All of the code is shown.")
+            return
+        self._turn_to_code()
+        self._describe()
+
+    def action_run(self) -> None:
+        """Run the code as far as it is shown."""
+        if self._is_covered:
+            self.tutor.tell(NO_CODE)
+        else:
+            super().action_run()
 
     async def action_answer(self) -> None:
         """Show the answer to the question that the room thinks about."""
@@ -79,7 +174,14 @@ class TeachScreen(LessonScreen):
     @on(Board.Code)
     def _code_turned(self, event: Board.Code) -> None:
         self.set_class(not event.shown, "-covered")
-        if event.shown and self.board.is_at_code and not self.is_wide:
+        if event.shown and not self.pieces_shown:
+            self._more_code()
+            self._describe()
+        if event.shown and self.board.is_at_code:
+            self._turn_to_code()
+
+    def _turn_to_code(self) -> None:
+        if not self.is_wide:
             # Without the focus: the next key is for the board, not for the program.
             self._to_front("editor")
 
@@ -89,7 +191,9 @@ class TeachScreen(LessonScreen):
 
     def _describe(self) -> None:
         super()._describe()
-        shown, total = self.board.shown, self.board.total
+        pieces = max(0, len(self._teaching.pieces) - 1)  # the first comes with the block
+        shown = self.board.shown + min(pieces, max(0, self.pieces_shown - 1))
+        total = self.board.total + pieces
         more = f"More {shown}/{total}" if shown < total else "Next step"
         answer = "Answer" if self.session.step.quizzes else ""
         self.keys.ahead = ("teach.more", "teach.answer")

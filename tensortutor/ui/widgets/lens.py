@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.lens import GraphRoot
+    from tensortutor.ui.terminal import TerminalApp
 
 
 class ModulesPane(LensPane):
@@ -152,8 +153,13 @@ class ProfilePane(LensPane):
 
     TITLE = "Profile"
     KINDS = (Profile,)
-    NOTHING = "Not profiled. P, or the palette, runs the code under torch's profiler."
+    NOTHING = "Not profiled. {}, or the palette, runs the code under torch's profiler."
     BINDINGS: ClassVar[list[BindingType]] = [*keys.PROFILE]
+
+    @property
+    def nothing(self) -> str:
+        """How there comes to be something."""
+        return self.NOTHING.format(cast("TerminalApp", self.app).key_name("lesson.profile"))
 
     def __init__(self) -> None:
         super().__init__(id="pane-profile")

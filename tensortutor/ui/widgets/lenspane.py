@@ -23,8 +23,13 @@ class LensPane(ResultPane):
 
     def compose(self) -> ComposeResult:
         """A word as long as there is nothing, and room below it."""
-        yield Static(self.NOTHING, classes="lens-word", markup=False)
+        yield Static(self.nothing, classes="lens-word", markup=False)
         yield Vertical(classes="lens-room")
+
+    @property
+    def nothing(self) -> str:
+        """The word as long as there is nothing."""
+        return self.NOTHING
 
     @property
     def room(self) -> Vertical:
@@ -39,7 +44,7 @@ class LensPane(ResultPane):
     def forget(self) -> None:
         """Show the word alone."""
         self.room.remove_children()
-        self.query_one(".lens-word", Static).update(self.NOTHING)
+        self.query_one(".lens-word", Static).update(self.nothing)
         self.query_one(".lens-word").display = True
 
     def concerns(self, event: Event) -> bool:

@@ -175,7 +175,7 @@ HOW = {
     "shape": "Type the sizes, then Enter.",
     "truth": "Choose with the arrows, then Enter.",
     "choice": "Choose with the arrows, then Enter.",
-    "order": "Space picks a line up or puts it down, the arrows move, Enter answers.",
+    "order": "{} picks a line up or puts it down, the arrows move, Enter answers.",
 }
 
 
@@ -213,10 +213,11 @@ class Question(Vertical):
         yield Static(self._how(), classes="verdict", markup=False)
 
     def _how(self) -> str:
-        how = HOW[self.quiz.kind]
+        key_for = cast("TutorScreen", self.screen).key_for
+        how = HOW[self.quiz.kind].format(key_for("order.hold"))
         if not self._held or self.index:
             return how
-        skip = cast("TutorScreen", self.screen).key_for("lesson.skip")
+        skip = key_for("lesson.skip")
         return f"{how} Outside the field, {skip} runs the code without a guess."
 
     async def on_mount(self) -> None:
@@ -240,12 +241,14 @@ class Question(Vertical):
         self._say(f"{guess} {then}".rstrip(), "")
         await self.query(".explain").remove()
 
-    async def judge(self, value: Any) -> None:
-        """Say whether an answer is right, and why."""
-        right = answers.is_right(self.quiz, value)
-        self._say(self._verdict(right), "-right" if right else "-wrong")
+    async def judge(self, value: Any, own: Quiz | None = None) -> None:
+        """Say whether an answer is right, and why. own: the question as the learner's own code
+        has answered it, if they have changed the code."""
+        right = answers.is_right(own or self.quiz, value)
+        verdict = self._verdict(right) if own is None else self._own_verdict(right, own)
+        self._say(verdict, "-right" if right else "-wrong")
         await self.query(".explain").remove()
-        text = answers.explanation(self.quiz, value)
+        text = answers.explanation(own or self.quiz, value)
         if text:
             await self.mount(Text(text, classes="explain"))
 
@@ -260,6 +263,16 @@ class Question(Vertical):
         wanted = answers.shown(self.quiz, self.quiz.answer)
         between = ":\n" if "\n" in wanted else " "
         return f"{glyphs.current().failed} Wrong. The answer is{between}{wanted}"
+
+    def _own_verdict(self, right: bool, own: Quiz) -> str:
+        signs = glyphs.current()
+        gave, wanted = (answers.shown(quiz, quiz.answer) for quiz in (own, self.quiz))
+        between = ":\n" if "\n" in gave + wanted else " "
+        sign, word = (signs.passed, "Right") if right else (signs.failed, "Wrong")
+        verdict = f"{sign} {word}, for your own code. It gives{between}{gave}"
+        if gave != wanted:
+            verdict += f"\nThe lesson's code gives{between}{wanted}"
+        return verdict
 
     def _say(self, text: str, look: str) -> None:
         verdict = self.query_one(".verdict", Static)

@@ -1,0 +1,197 @@
+"""Every command of the command line, with its arguments, in the order of the help text."""
+
+import argparse
+
+from tensortutor.arguments import Command, arg, positive, seed
+
+LESSON = arg("lesson_name", metavar="LESSON", help="its id, its slug, or its number as 1.2")
+CHAPTER = arg("name", metavar="CHAPTER", nargs="?", help="its id or its number; default: all")
+ANYWAY = arg("--anyway", action="store_true", help="even if the lesson is locked")
+OWN_FILE = arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson")
+ALL = arg("--all", action="store_true", help="tell every failure in full, not the first alone")
+STEP = arg("--step", type=positive, metavar="N", help="one step, from 1")
+
+COMMANDS = (
+    Command(
+        "list", "reading.list_lessons", "show all lessons and which are open", (CHAPTER,), json=True
+    ),
+    Command(
+        "show",
+        "reading.show",
+        "print a lesson, or what a chapter holds",
+        (
+            arg("lesson_name", metavar="LESSON", help="or a chapter; an id, a slug or a number"),
+            STEP,
+            arg("--solution", action="store_true", help="print the solution alone"),
+            arg("--spoil", action="store_true", help="print it before you have passed"),
+            ANYWAY,
+        ),
+    ),
+    Command("next", "reading.next_step", "print the step to go on with"),
+    Command(
+        "run",
+        "programs.run",
+        "run a Python file, or the code of a step",
+        (
+            arg(
+                "file",
+                metavar="FILE",
+                nargs="?",
+                help="a Python file; it runs apart from its folder",
+            ),
+            arg("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the program"),
+            arg("--lesson", metavar="LESSON", help="run the code of this lesson instead"),
+            STEP,
+            arg("--lens", action="store_true", help="show what its lines, tensors and graph did"),
+            arg("--profile", action="store_true", help="show where its time and memory went"),
+            ANYWAY,
+        ),
+        json=True,
+    ),
+    Command(
+        "check",
+        "programs.check",
+        "put the checks of a lesson to your code",
+        (
+            LESSON,
+            OWN_FILE,
+            arg("--seed", type=seed, metavar="N", help="repeat the inputs of an earlier check"),
+            ALL,
+            ANYWAY,
+        ),
+        json=True,
+    ),
+    Command(
+        "watch",
+        "saves.watch",
+        "put the checks of a lesson to your code at each save, until Ctrl+C",
+        (LESSON, OWN_FILE, ALL, ANYWAY),
+        json=True,
+    ),
+    Command(
+        "answer",
+        "questions.answer",
+        "answer a question of a lesson",
+        (
+            LESSON,
+            arg("step", type=positive, metavar="STEP", help="the step that asks, from 1"),
+            arg("value", metavar="VALUE", nargs="+", help="your answer"),
+            arg("--question", type=positive, metavar="N", help="which, if the step asks several"),
+            ANYWAY,
+        ),
+    ),
+    Command(
+        "explain",
+        "explain.explain",
+        "say what an error means, from a traceback or a log",
+        (
+            arg("file", metavar="FILE", nargs="?", help="default: standard input"),
+            arg("--list", action="store_true", dest="all", help="show all errors that are known"),
+        ),
+        json=True,
+    ),
+    Command(
+        "reference",
+        "reference.reference",
+        "look a call or a term up",
+        (
+            arg("term", metavar="TERM", nargs="*", help="as view or Tensor.view; default: pages"),
+            arg("--page", metavar="PAGE", help="print a whole page"),
+        ),
+        json=True,
+    ),
+    Command("hint", "reading.hint", "show the next hint of a lesson", (LESSON, ANYWAY)),
+    Command(
+        "compare",
+        "compare.compare",
+        "print a solution beside your code, and what others get wrong",
+        (
+            LESSON,
+            OWN_FILE,
+            arg("--spoil", action="store_true", help="print it before you have passed"),
+            ANYWAY,
+        ),
+    ),
+    Command(
+        "reset",
+        "upkeep.reset",
+        "begin a lesson again; your code is kept as a backup",
+        (LESSON, arg("--yes", action="store_true", help="do not ask")),
+    ),
+    Command(
+        "where",
+        "upkeep.where",
+        "print where your things are, or the file of a lesson",
+        (
+            arg("lesson_name", metavar="LESSON", nargs="?", help="print its file's path"),
+            STEP,
+            ANYWAY,
+        ),
+    ),
+    Command(
+        "progress",
+        "standing.progress",
+        "tell what you know well and what not",
+        (CHAPTER,),
+        json=True,
+    ),
+    Command(
+        "review",
+        "review.review",
+        "tell what is due for another look, and ask it",
+        (
+            arg("--ask", action="store_true", help="ask the questions that are due, one by one"),
+            arg("--fresh", metavar="LESSON", help="write a fresh start of a lesson's exercise"),
+        ),
+        json=True,
+    ),
+    Command(
+        "export",
+        "export.export",
+        "write lessons as Jupyter notebooks, with your code in them",
+        (
+            arg("name", metavar="LESSON", nargs="?", help="or a chapter"),
+            arg("--all", action="store_true", help="the whole course"),
+            arg("--to", metavar="FOLDER", help="where to; default: this folder"),
+        ),
+    ),
+    Command(
+        "teach",
+        "app.teach",
+        "open the app to show lessons to a room; nothing is kept",
+        (arg("lesson_name", metavar="LESSON", nargs="?", help="begin with this lesson"),),
+    ),
+    Command("doctor", "doctor.doctor", "tell what works on this machine", json=True),
+    Command(
+        "new",
+        "author.new_lesson",
+        "begin a lesson: for those who write them",
+        (arg("name", metavar="CHAPTER/LESSON", help="the chapter by id or number, and a slug"),),
+    ),
+    Command(
+        "verify",
+        "author.verify_lessons",
+        "prove lessons: for those who write them",
+        (
+            arg("lessons", metavar="LESSON", nargs="*", help="or a chapter; default: all"),
+            arg("--seeds", type=positive, metavar="N", default=20, help="inputs per solution: 20"),
+            arg("--jobs", type=positive, metavar="N", default=2, help="runs at once: 2"),
+            arg(
+                "--mutate",
+                action="store_true",
+                help="also edit the solutions: do the checks notice? (needs libcst)",
+            ),
+            arg(
+                "--watch",
+                action="store_true",
+                help="prove a lesson again whenever its files are saved, until Ctrl+C",
+            ),
+            arg(
+                "--changed",
+                metavar="REV",
+                help="only lessons that differ from this git revision",
+            ),
+        ),
+        json=True,
+    ),
+)
