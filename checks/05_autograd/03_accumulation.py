@@ -7,6 +7,7 @@ from tensortutor.checking import (
     advising,
     check,
     expect_close,
+    expect_copy,
     expect_equal,
     expect_shape,
     expect_true,
@@ -146,6 +147,12 @@ def unused(answer, rng, device):
         ):
             expect_true(grad is not None, f"{name} is None", hint=UNUSED)
             expect_equal(grad, zeros, name=name, hint=UNUSED, shape_hint=UNUSED, dtype_hint=UNUSED)
+        expect_copy(
+            got[2],
+            got[0],
+            name="the gradient of loss 2, which is zeros as that of loss 0 is,",
+            hint="Each gradient is a tensor of its own. Whoever adds to one changes no other.",
+        )
 
 
 @check("the caller can still go back from every loss")
@@ -266,6 +273,16 @@ def separate_grads(p, losses):
     return [
         torch.autograd.grad(loss, p, retain_graph=True, allow_unused=True)[0] for loss in losses
     ]
+
+
+@mutant("hands out the same zeros twice", caught_by=unused)
+def separate_grads(p, losses):
+    zeros = torch.zeros_like(p).detach()
+    grads = []
+    for loss in losses:
+        (grad,) = torch.autograd.grad(loss, p, retain_graph=True, allow_unused=True)
+        grads.append(zeros if grad is None else grad)
+    return grads
 
 
 @mutant("makes zeros of the default dtype", caught_by=unused)
