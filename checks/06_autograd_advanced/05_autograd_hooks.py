@@ -131,7 +131,8 @@ def own_memory(answer, rng, device):
     upstream = torch.rand(3, device=device) + 1
     go_back(((a + b) * upstream).sum())
     later.remove()
-    hint = "An addition hands one tensor to both sides, and others may write into it later. Copy."
+    hint = "An addition hands one tensor to both sides, and others may write into it later. Store "
+    hint += "a copy, and return None: what a hook returns travels on, and is written into as well."
     expect_close(grads.get("a"), upstream, name="grads['a'], after a later hook wrote", hint=hint)
     sides = {"one": left * 2, "two": left * 3}
     grads, _ = watch(answer, sides)
@@ -178,6 +179,12 @@ def removed(answer, rng, device):
         not grads,
         f"after remove() a backward still wrote {names}",
         hint="register_hook returns a handle. Keep them all, and call .remove() on each.",
+    )
+    left = [len(t._backward_hooks or {}) for t in (chain.x, chain.a, chain.b)]
+    expect_true(
+        left == [0, 0, 0],
+        f"after remove(), {sum(left)} hooks are still on the tensors",
+        hint="They write nothing, but run in every backward. handle.remove() takes a hook off.",
     )
 
 
@@ -292,6 +299,18 @@ def capture_grads(tensors):
 
     watched(tensors, keep, grads)
     return grads, lambda: None
+
+
+@mutant("raises a flag and leaves the hooks on", caught_by=removed)
+def capture_grads(tensors):
+    grads, watching = {}, [True]
+
+    def keep(store, name, grad):
+        if watching:
+            store[name] = grad.detach().clone()
+
+    watched(tensors, keep, grads)
+    return grads, watching.clear
 
 
 @mutant("removes the last hook only", caught_by=removed)
