@@ -230,7 +230,9 @@ def trainable(answer, rng, device):
     make = stack(rng)
     model = answer.from_checkpoint(make, make().state_dict(), device)
     mode = "build's model is in training mode, and the loaded one is not"
-    expect_true(model.training, mode, hint="Whether to train or to evaluate is the caller's choice.")
+    expect_true(
+        model.training, mode, hint="Whether to train or to evaluate is the caller's choice."
+    )
     calm = answer.from_checkpoint(lambda: make().eval(), make().state_dict(), device)
     mode = "build's model is in eval mode, and the loaded one is not"
     expect_true(not calm.training, mode, hint="The mode stays as build left it.")
