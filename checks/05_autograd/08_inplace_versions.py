@@ -120,7 +120,7 @@ def right_gradients(answer, rng, device):
             leaf.grad,
             name="x.grad",
             hint="x acts through the numerator and through the sum. A sum that is cut off counts "
-            "as a constant.",
+            "as a constant, and a write through `.data` changes what a node saved uncounted.",
             rtol=1e-7,
             atol=1e-9,
         )

@@ -19,6 +19,7 @@ NOTHING = (
     "No hook has written anything. `.grad` is no help: before backward it is empty, and in the "
 )
 NOTHING += "middle of a graph it stays so. `register_hook` is called with the gradient."
+TWO_NAMES = "Here one tensor has two names. Each name gets an entry."
 ONLY_LOOKS = (
     "What a hook returns takes the gradient's place. One that only looks returns None, and "
 )
@@ -82,9 +83,11 @@ def own_names(answer, rng, device):
             arrived = "Each entry is what arrived at the tensor of that name."
             expect_grads(grads, chain, *names, hint=arrived, missing_hint=NAMES)
     point = torch.tensor(3.0, device=device, requires_grad=True)
-    grads, _ = watch(answer, {"point": point})
+    grads, _ = watch(answer, {"point": point, "again": point})
     go_back(point * point)
-    expect_close(grads.get("point"), torch.tensor(6.0, device=device), name="grads['point']")
+    for name in ("point", "again"):
+        expect_true(name in grads, f"there is no entry for {name!r}", hint=TWO_NAMES)
+        expect_close(grads[name], torch.tensor(6.0, device=device), name=f"grads[{name!r}]")
 
 
 @check("an entry appears when backward has reached its tensor")
@@ -118,8 +121,13 @@ def last(answer, rng, device):
     chain = Chain(rng, device)
     grads, _ = watch(answer, chain.pick("x", "a"))
     go_back(chain.loss * 3, retain_graph=True)
+    first = grads.get("layer.a")
     go_back(chain.loss)
     expect_grads(grads, chain, "x", "a", hint="A new gradient takes the old one's place.")
+    name = "the entry that was taken out after the first backward"
+    hint = "Somebody may have kept the old entry. Put a new tensor in its place, and do not write "
+    hint += "into the old one."
+    expect_close(first, 3 * chain.grads["a"], name=name, hint=hint)
 
 
 @check("each entry has memory of its own")
@@ -258,6 +266,28 @@ def capture_grads(tensors):
         grads.setdefault(name, g.detach().clone())
 
     return grads, watched(tensors, keep, grads)
+
+
+@mutant("writes into the old entry", caught_by=last)
+def capture_grads(tensors):
+    def keep(grads, name, grad):
+        grads.setdefault(name, torch.empty_like(grad)).copy_(grad.detach())
+
+    grads = {}
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("finds the name by the tensor", caught_by=own_names)
+def capture_grads(tensors):
+    grads, handles = {}, []
+    for t in tensors.values():
+
+        def keep(grad, t=t):
+            name = next(name for name, other in tensors.items() if other is t)
+            grads[name] = grad.detach().clone()
+
+        handles.append(t.register_hook(keep))
+    return grads, lambda: [handle.remove() for handle in handles]
 
 
 @mutant("adds the gradients up", caught_by=last)
