@@ -184,7 +184,14 @@ def loaded(answer, rng, device):
         for t in source.state_dict().values():
             t.copy_(torch.randn(t.shape).abs() * 9)
     state = {name: t.clone() for name, t in source.state_dict().items()}
+    before = dict(state)
     model = answer.from_checkpoint(make, state, device)
+    same = state.keys() == before.keys() and all(state[name] is before[name] for name in state)
+    expect_true(
+        same,
+        "the caller's state has other entries than before",
+        hint="The caller may load a second model from it. Make a dict of your own.",
+    )
     expect_true(isinstance(model, nn.Module), f"a {type(model).__name__} came back, no module")
     got = model.state_dict()
     for name, wanted in source.state_dict().items():
@@ -347,6 +354,15 @@ def from_checkpoint(build, state, device):
         model = build()
     model.load_state_dict(state, assign=True)
     return model.to_empty(device="meta").to_empty(device=device)
+
+
+@mutant("takes the tensors out of the caller's dict", caught_by=loaded)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    moved = {name: state.pop(name).to(device) for name in list(state)}
+    model.load_state_dict(moved, assign=True)
+    return model
 
 
 @mutant("leaves the model where the checkpoint was", caught_by=computes)
