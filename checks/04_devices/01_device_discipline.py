@@ -8,6 +8,7 @@ from torch.utils._pytree import tree_map
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
@@ -112,8 +113,8 @@ def named(answer, rng, device):
     expect_true(
         isinstance(got, Pair) and len(got) == 2,
         f"a named tuple came back as {type(got).__name__} of {len(got)}",
-        hint="It is an instance of tuple, but its class takes the items one by one: "
-        "Pair(*items). It is known by its `_fields`.",
+        hint="It is an instance of tuple, but its class, type(batch), takes the items one by "
+        "one: Pair(*items). It is known by its `_fields`.",
     )
     expect_on(got.image, META, "`image`", hint="The items of a named tuple are batches too.")
     expect_true(isinstance(got.label, dict), "`label` is no dict any more")
@@ -132,10 +133,18 @@ def others(answer, rng, device):
     }
     got = answer.to_device(start, META)
     hint = "Texts, numbers and None have no device. A text is no list of letters here."
+    expect_true(isinstance(got, dict), f"a dict came back as {type(got).__name__}")
     for key, value in got.items():
         expect_true(not isinstance(value, torch.Tensor), f"{key!r} became a tensor", hint=hint)
+    copied = type(got.get("thing")) is object and got["thing"] is not thing
+    expect_true(not copied, "an object was copied", hint="Hand it on as it is.")
     expect_equal(got, start, name="the batch without tensors", hint=hint)
-    expect_true(got["thing"] is thing, "an object was copied", hint="Hand it on as it is.")
+    for what in (range(3), {1, 2}, slice(2), iter([torch.zeros(1)])):
+        kept = "Dicts, lists and tuples are taken apart. Anything else is handed on, though one "
+        kept += "can go through it with `for`."
+        with advising(TypeError, hint=kept):
+            same = answer.to_device([what], META)[0] is what
+        expect_true(same, f"a {type(what).__name__} was taken apart or copied", hint=kept)
 
 
 @check("the caller's containers stay as they were")
@@ -152,6 +161,14 @@ def untouched(answer, rng, device):
         "a container of the caller came back",
         hint="If caller and result share a list, each sees what the other changes. " + hint,
     )
+    hollow = {"list": [], "dict": {}}
+    got = answer.to_device(hollow, META)
+    for key, container in hollow.items():
+        expect_true(
+            got[key] is not container,
+            f"an empty {key} of the caller came back",
+            hint="An empty container is one too: the caller may fill it later. " + hint,
+        )
 
 
 @check("a tensor that is there already is not copied")
@@ -191,6 +208,15 @@ def moves(answer, rng, device):
             hint="`to` moves what is registered. A tensor in a plain attribute is not.",
         )
     call = recorded(answer, "Normalize(mean, std)", moved)
+    model = nn.Sequential(answer.Normalize(torch.randn(c), torch.rand(c) + 0.5)).to("meta")
+    for name in ("mean", "std"):
+        expect_on(
+            getattr(model[0], name),
+            META,
+            f"`{name}`, after .to('meta') of a model that Normalize is a part of,",
+            hint="Moving a model moves what its parts have registered. It does not call `to` of "
+            "each part, so a `to` of your own is passed over.",
+        )
     hint = "What is computed with must have moved as well, and nothing else must be made."
     expect_on(call(torch.randn(3, c, device="meta")), META, "the output", hint=hint)
 
@@ -302,6 +328,40 @@ def to_device(batch, device):
     return tree_map(lambda t: t.to(device, copy=True) if isinstance(t, torch.Tensor) else t, batch)
 
 
+@mutant("takes apart whatever can be gone through", caught_by=others)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, torch.Tensor):
+            return batch.to(device)
+        if isinstance(batch, dict):
+            return {key: go(value) for key, value in batch.items()}
+        if hasattr(batch, "_fields"):
+            return type(batch)(*[go(item) for item in batch])
+        if hasattr(batch, "__iter__") and not isinstance(batch, (str, bytes)):
+            return type(batch)([go(item) for item in batch])
+        return batch
+
+    return go(batch)
+
+
+@mutant("hands empty containers on", caught_by=untouched)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, torch.Tensor):
+            return batch.to(device)
+        if not batch:
+            return batch
+        if isinstance(batch, dict):
+            return {key: go(value) for key, value in batch.items()}
+        if hasattr(batch, "_fields"):
+            return type(batch)(*[go(item) for item in batch])
+        if isinstance(batch, (list, tuple)):
+            return type(batch)(go(item) for item in batch)
+        return batch
+
+    return go(batch)
+
+
 @mutant("makes everything float32", caught_by=values)
 def to_device(batch, device):
     def move(t):
@@ -316,6 +376,21 @@ class Normalize(nn.Module):
         super().__init__()
         self.mean = mean
         self.std = std
+
+    def forward(self, x):
+        return (x - self.mean) / self.std
+
+
+@mutant("has a to of its own, which a model does not call", caught_by=moves)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.mean, self.std = mean, std
+
+    def to(self, *args, **kwargs):
+        self.mean = self.mean.to(*args, **kwargs)
+        self.std = self.std.to(*args, **kwargs)
+        return super().to(*args, **kwargs)
 
     def forward(self, x):
         return (x - self.mean) / self.std

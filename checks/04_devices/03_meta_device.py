@@ -7,6 +7,7 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
@@ -20,6 +21,8 @@ BUILT_FOR_REAL = (
     "build() ran where tensors have numbers: memory was taken and filled. Inside "
     'torch.device("meta") used with `with`, the same call makes labels alone.'
 )
+
+FINFO = "`finfo` knows floats only, and counts bits. `dtype.itemsize` serves every dtype."
 
 
 def on_meta(make):
@@ -93,7 +96,8 @@ def dtypes(answer, rng, device):
         (torch.float16, 2),
         (torch.int8, 1),
     ):
-        got = answer.param_bytes(build, dtype)
+        with advising(TypeError, saying="finfo", hint=FINFO):
+            got = answer.param_bytes(build, dtype)
         expect_equal(
             got,
             (a * b + b) * size,
@@ -153,6 +157,18 @@ def default(answer, rng, device):
         hint="torch.set_default_device holds for the whole program. A `with` block ends.",
     )
 
+    def broken():
+        raise KeyError("no such layer")
+
+    for call in (lambda: count(broken, torch.float32), lambda: load(broken, state, device)):
+        with expect_raises(KeyError, "build raised an error, and it did not reach the caller"):
+            call()
+        expect_true(
+            torch.empty(0).device == before,
+            "after an error in build, new tensors are made on another device than before",
+            hint="An error leaves the function at once. A `with` block ends all the same.",
+        )
+
 
 @check("from_checkpoint initialises nothing")
 def loads_on_meta(answer, rng, device):
@@ -168,7 +184,14 @@ def loaded(answer, rng, device):
         for t in source.state_dict().values():
             t.copy_(torch.randn(t.shape).abs() * 9)
     state = {name: t.clone() for name, t in source.state_dict().items()}
+    before = dict(state)
     model = answer.from_checkpoint(make, state, device)
+    same = state.keys() == before.keys() and all(state[name] is before[name] for name in state)
+    expect_true(
+        same,
+        "the caller's state has other entries than before",
+        hint="The caller may load a second model from it. Make a dict of your own.",
+    )
     expect_true(isinstance(model, nn.Module), f"a {type(model).__name__} came back, no module")
     got = model.state_dict()
     for name, wanted in source.state_dict().items():
@@ -213,6 +236,13 @@ def computes(answer, rng, device):
 def trainable(answer, rng, device):
     make = stack(rng)
     model = answer.from_checkpoint(make, make().state_dict(), device)
+    mode = "build's model is in training mode, and the loaded one is not"
+    expect_true(
+        model.training, mode, hint="Whether to train or to evaluate is the caller's choice."
+    )
+    calm = answer.from_checkpoint(lambda: make().eval(), make().state_dict(), device)
+    mode = "build's model is in eval mode, and the loaded one is not"
+    expect_true(not calm.training, mode, hint="The mode stays as build left it.")
     hint = "Parameters must come out as Parameters that require grad."
     for name, p in model.named_parameters():
         expect_true(p.requires_grad, f"{name} does not require grad", hint=hint)
@@ -287,6 +317,15 @@ def param_bytes(build, dtype):
     return sum(p.numel() for p in build().parameters()) * dtype.itemsize
 
 
+@mutant("puts the default back unless build raises", caught_by=default)
+def param_bytes(build, dtype):
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    model = build()
+    torch.set_default_device(before)
+    return sum(p.numel() for p in model.parameters()) * dtype.itemsize
+
+
 @mutant("builds for real and loads over it", caught_by=loads_on_meta)
 def from_checkpoint(build, state, device):
     model = build()
@@ -317,6 +356,15 @@ def from_checkpoint(build, state, device):
     return model.to_empty(device="meta").to_empty(device=device)
 
 
+@mutant("takes the tensors out of the caller's dict", caught_by=loaded)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    moved = {name: state.pop(name).to(device) for name in list(state)}
+    model.load_state_dict(moved, assign=True)
+    return model
+
+
 @mutant("leaves the model where the checkpoint was", caught_by=computes)
 def from_checkpoint(build, state, device):
     with torch.device("meta"):
@@ -342,6 +390,14 @@ def from_checkpoint(build, state, device):
         model = build()
     model.load_state_dict(state, assign=True)
     return model.to(device).requires_grad_(False)
+
+
+@mutant("switches to evaluation", caught_by=trainable)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(state, assign=True)
+    return model.to(device).eval()
 
 
 @mutant("takes what there is", caught_by=incomplete)

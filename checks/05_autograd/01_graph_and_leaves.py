@@ -119,7 +119,7 @@ def itself(answer, rng, device):
 
 @check("a graph of thousands of nodes is walked")
 def deep(answer, rng, device):
-    a, b = (torch.zeros(1, device=device, requires_grad=True) for _ in range(2))
+    a, b = (torch.randn(1, device=device, requires_grad=True) for _ in range(2))
     x = a
     for _ in range(3000 + rng.randrange(100)):
         x = x + b
@@ -184,6 +184,14 @@ def equal_values(answer, rng, device):
         ["two"],
         name="the names of two biases that are both 0",
         hint=IDENTITY,
+    )
+    expect_leaves(answer, (one * two).sum(), [one, two], IDENTITY)
+    twin = one.detach().requires_grad_()
+    expect_equal(
+        answer.unreached((one * 3).sum(), [("one", one), ("twin", twin)]),
+        ["twin"],
+        name="the names of two leaves that share their memory",
+        hint="Each is a leaf of its own, with a .grad of its own. " + IDENTITY,
     )
     square, line = (torch.zeros(*s, device=device, requires_grad=True) for s in ((2, 2), (2,)))
     with advising(RuntimeError, hint=IDENTITY):
@@ -312,6 +320,18 @@ def unreached(t, named):
             waiting += [parent for parent, _ in node.next_functions]
     reached = [node.variable for node in seen if hasattr(node, "variable")]
     return [name for name, p in named if p not in reached]
+
+
+@mutant("compares the addresses", caught_by=equal_values)
+def unreached(t, named):
+    waiting, seen, reached = [t.grad_fn], set(), set()
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            reached |= {node.variable.data_ptr()} if hasattr(node, "variable") else set()
+            waiting += [parent for parent, _ in node.next_functions]
+    return [name for name, p in named if p.data_ptr() not in reached]
 
 
 @mutant("runs backward and looks who has a gradient", caught_by=read_only)

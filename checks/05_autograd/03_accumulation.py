@@ -146,6 +146,11 @@ def unused(answer, rng, device):
         ):
             expect_true(grad is not None, f"{name} is None", hint=UNUSED)
             expect_equal(grad, zeros, name=name, hint=UNUSED, shape_hint=UNUSED, dtype_hint=UNUSED)
+        got[0].add_(1)
+        own = "Both are zeros, and each is to be a tensor of its own: whoever adds to one changes "
+        own += "no other."
+        name = "after 1 was added to the gradient of loss 0, that of loss 2"
+        expect_equal(got[2], zeros, name=name, hint=own)
 
 
 @check("the caller can still go back from every loss")
@@ -268,6 +273,16 @@ def separate_grads(p, losses):
     ]
 
 
+@mutant("hands out the same zeros twice", caught_by=unused)
+def separate_grads(p, losses):
+    zeros = torch.zeros_like(p).detach()
+    grads = []
+    for loss in losses:
+        (grad,) = torch.autograd.grad(loss, p, retain_graph=True, allow_unused=True)
+        grads.append(zeros if grad is None else grad)
+    return grads
+
+
 @mutant("makes zeros of the default dtype", caught_by=unused)
 def separate_grads(p, losses):
     grads = []
@@ -303,6 +318,16 @@ def separate_grads(p, losses):
         torch.autograd.grad(loss, [p], retain_graph=True, materialize_grads=True)[0]
         for loss in losses
     ]
+
+
+@accepted("sends all losses back as one batch")
+def separate_grads(p, losses):
+    if not losses:
+        return []
+    together = torch.stack([loss + 0 * p.sum() for loss in losses])
+    eye = torch.eye(len(losses), dtype=together.dtype, device=together.device)
+    (rows,) = torch.autograd.grad(together, p, eye, retain_graph=True, is_grads_batched=True)
+    return list(rows)
 
 
 @accepted("lets backward fill p.grad alone, and puts the old tensor back")

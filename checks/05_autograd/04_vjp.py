@@ -128,6 +128,9 @@ def untouched(answer, rng, device):
     for x in (vector(device, n), matrix(device, n, 3)[:, 1]):
         with expect_unchanged(x):
             compare(answer, fn, x, right(x), ROWS)
+        twice = "This fn multiplies its argument by x, as a constant of its own. Only the argument "
+        twice += "counts, so it must be another tensor than x: a leaf that has x's numbers."
+        compare(answer, lambda t, x=x: t * x, x, torch.diag(x), twice)
         expect_true(not x.requires_grad, "x requires grad now, it did not before", hint=hint)
         expect_true(x.grad is None, "x has a .grad now", hint=hint)
     x = vector(device, n).requires_grad_()
@@ -283,6 +286,17 @@ def jacobian(fn, x):
 def jacobian(fn, x):
     x.requires_grad_()
     return torch.stack(passes(fn(x), x))
+
+
+@mutant("switches x on for a moment", caught_by=untouched)
+def jacobian(fn, x):
+    flag = x.requires_grad
+    x.requires_grad_()
+    y = fn(x)
+    rows = passes(y, x)
+    if x.is_leaf:
+        x.requires_grad_(flag)
+    return torch.stack(rows)
 
 
 @mutant("clears x.grad for its own use", caught_by=untouched)

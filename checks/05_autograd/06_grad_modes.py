@@ -1,5 +1,7 @@
 """Judges lessons/05_autograd/06_grad_modes.md."""
 
+import contextlib
+
 import torch
 
 from tensortutor.checking import (
@@ -184,6 +186,15 @@ def raises(answer, rng, device):
     on = torch.is_grad_enabled()
     expect_true(on, "after an exception in fn, recording is off for the caller", hint=MODE)
 
+    def interrupted():
+        raise KeyboardInterrupt
+
+    hint = "Ctrl+C raises KeyboardInterrupt, which `except Exception:` does not catch. `finally:` "
+    hint += "asks for no kind."
+    with contextlib.suppress(KeyboardInterrupt):
+        answer.with_average(params, ema, interrupted)
+    expect_same(params, own, "after Ctrl+C, params", hint)
+
 
 @check("the averages are only read while fn runs")
 def averages_read(answer, rng, device):
@@ -333,6 +344,23 @@ def with_average(params, ema, fn):
     for p, a in zip(params, ema):
         p.copy_(a)
     result = fn()
+    for p, old in zip(params, kept):
+        p.copy_(old)
+    return result
+
+
+@mutant("puts the values back after errors, not after Ctrl+C", caught_by=raises)
+@torch.no_grad()
+def with_average(params, ema, fn):
+    kept = [p.clone() for p in params]
+    for p, average in zip(params, ema):
+        p.copy_(average)
+    try:
+        result = fn()
+    except Exception:
+        for p, old in zip(params, kept):
+            p.copy_(old)
+        raise
     for p, old in zip(params, kept):
         p.copy_(old)
     return result

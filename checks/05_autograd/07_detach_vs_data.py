@@ -6,6 +6,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_copy,
@@ -193,6 +194,17 @@ def snapshot_constant(answer, rng, device):
         )
 
 
+@check("a later graph may save a snapshot")
+def snapshot_enters(answer, rng, device):
+    w = leaf(torch.randn(rng.randrange(2, 6), device=device))
+    (old,) = taken(answer, [w])
+    hint = "What inference_mode makes can never be saved for a backward. no_grad makes constants "
+    hint += "that can."
+    with advising(RuntimeError, saying="nference", hint=hint):
+        (w * old).sum().backward()
+    expect_close(w.grad, w.detach(), name="the gradient of w * snapshot")
+
+
 @check("a snapshot does not follow when the parameters move")
 def snapshot_stays(answer, rng, device):
     params = parameters(rng, device)
@@ -304,6 +316,12 @@ def snapshot(params):
 @mutant("clones with the history", caught_by=snapshot_constant)
 def snapshot(params):
     return [p.clone() for p in params]
+
+
+@mutant("copies in inference mode", caught_by=snapshot_enters)
+def snapshot(params):
+    with torch.inference_mode():
+        return [p.clone() for p in params]
 
 
 @mutant("copies deeply", caught_by=snapshot_constant)

@@ -79,8 +79,6 @@ def values(answer, rng, device):
         )
     square = scores(rng, device, n=4, d=4)
     expect_close(answer.norm_exp(square.clone()), wanted(square), dtype=square.dtype)
-    none = torch.empty(0, 3, device=device)
-    expect_shape(answer.norm_exp(none), (0, 3), name="the result for no rows")
 
 
 @check("the caller's x is not written into")
@@ -122,7 +120,7 @@ def right_gradients(answer, rng, device):
             leaf.grad,
             name="x.grad",
             hint="x acts through the numerator and through the sum. A sum that is cut off counts "
-            "as a constant.",
+            "as a constant, and a write through `.data` changes what a node saved uncounted.",
             rtol=1e-7,
             atol=1e-9,
         )
@@ -136,7 +134,9 @@ def large(answer, rng, device):
     x[2, 0], x[2, 2] = 500, -500
     x[3] += 95
     hint = "exp(900) is infinite in any float. Subtract the row's m first."
-    expect_close(answer.norm_exp(x.clone()), wanted(x), dtype=x.dtype, nan_hint=hint)
+    clipped = "Subtracting the row's m changes nothing but the 1. Clipping the scores, or taking "
+    clipped += "an m from other rows, does."
+    expect_close(answer.norm_exp(x.clone()), wanted(x), dtype=x.dtype, hint=clipped, nan_hint=hint)
     got = gradients(answer, x, torch.ones(4, 4, device=device))
     finite = "The formula's m is at least 0: with a lower one, exp(-m) can be infinite, too."
     expect_true(got.isfinite().all(), "x.grad is not finite", hint=finite)
@@ -166,6 +166,15 @@ def dtypes(answer, rng, device):
     hint = "A detour over float32 loses digits, and every number below 1e-45."
     got = answer.norm_exp(x.clone())
     expect_close(got, wanted(x), rtol=1e-12, atol=1e-300, hint=hint, dtype_hint=hint)
+
+
+@check("no rows in, no rows out")
+def no_rows(answer, rng, device):
+    none = torch.empty(0, rng.randrange(1, 5), device=device)
+    hint = "Each row has an m of its own, so there need not be a row at all."
+    with advising(RuntimeError, saying="numel() == 0", hint=hint):
+        got = answer.norm_exp(none)
+    expect_shape(got, none.shape, name="the result for no rows", hint=hint)
 
 
 def largest(x):
@@ -248,6 +257,21 @@ def norm_exp(x):
 def norm_exp(x):
     e = (x - largest(x)).exp_()
     return e / (e.sum(1, keepdim=True) + 1)
+
+
+@mutant("subtracts the largest score of all rows", caught_by=large)
+def norm_exp(x):
+    m = x.amax().relu() if len(x) else x.new_zeros(())
+    e = (x - m).exp_()
+    return e / (e.sum(1, keepdim=True) + (-m).exp())
+
+
+@mutant("takes the maximum of a tensor that may be empty", caught_by=no_rows)
+def norm_exp(x):
+    top = x.max()
+    m = largest(x) + 0 * top
+    e = (x - m).exp_()
+    return e / (e.sum(1, keepdim=True) + (-m).exp())
 
 
 @mutant("forgets that m may not be below 0", caught_by=large)

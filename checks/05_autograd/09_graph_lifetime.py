@@ -81,7 +81,11 @@ def take(answer, cell, xs, h, k):
 
 def expect_gradients(cell, sums, hint):
     for name, p in cell.parameters.items():
-        expect_true(p.grad is not None, f"{name}.grad is None", hint="Nothing went back to it.")
+        expect_true(
+            p.grad is not None,
+            f"{name}.grad is None",
+            hint="No chunk went back. The last one does too, even if it has fewer than k steps.",
+        )
         expect_close(p.grad, sums[name], name=f"{name}.grad", rtol=1e-9, atol=1e-9, hint=hint)
 
 
@@ -96,7 +100,8 @@ def one_chunk(answer, rng, device):
             cell,
             sums,
             f"All {steps} steps are one chunk here. Inside a chunk nothing is cut, or no step "
-            "learns what it did to the later ones. Each step's h counts in the loss.",
+            "learns what it did to the later ones. Each step's (h ** 2).sum() counts in the loss, "
+            "as it is: nothing is divided.",
         )
 
 

@@ -139,12 +139,21 @@ def chained(answer, rng, device):
     for dtype in (torch.float32, torch.float64):
         x = spread(rng, device, lo, hi, dtype)
         v = torch.randn(x.shape, device=device, dtype=dtype)
+        upstream = v.clone()
+        got = sent_back(answer, x, lo, hi, upstream)
         expect_close(
-            sent_back(answer, x, lo, hi, v),
+            got,
             right_gradient(x, lo, hi, v),
             name="x.grad",
             hint="Chain rule: what lies between the result and the loss arrives as grad_y. It is "
             "multiplied, with its sign and size.",
+        )
+        expect_equal(
+            upstream,
+            v,
+            name="the grad_y that came in, after backward,",
+            hint="Other nodes may have been given the same tensor. Return a new one: no mul_, no "
+            "assignment into grad_y.",
         )
 
 
@@ -298,6 +307,15 @@ class STE(Right):
     @staticmethod
     def backward(ctx, grad_y):
         return Right.backward(ctx, grad_y.sign())
+
+
+@mutant("writes into the gradient that came in", caught_by=chained)
+class STE(Right):
+    @staticmethod
+    def backward(ctx, grad_y):
+        (x,) = ctx.saved_tensors
+        lo, hi = ctx.limits
+        return grad_y.mul_((x >= lo) & (x <= hi)), None, None
 
 
 @mutant("leaves lo and hi out of the range", caught_by=borders)

@@ -133,6 +133,12 @@ def dtypes(answer, rng, device):
         wrong = types - {torch.float64}
         expect_true(not wrong, f"fn was called with {', '.join(map(str, wrong))}", hint=hint)
         expect_close(got, right(x.double()), name="the gradient", hint=hint, rtol=1e-6, atol=1e-6)
+    x, weight = normal(device, m, n), normal(device, m, n)
+    got = answer.numeric_grad(lambda t: (weight * t * t).sum(), x, 0.5)
+    digits = "Nearly right: a float32 tensor on the way keeps 7 digits of a number. Torch's "
+    digits += "factories make float32 unless they are told a dtype."
+    right = 2 * weight * x
+    expect_close(got, right, name="the gradient", hint=digits, rtol=1e-10, atol=1e-10)
 
 
 @check("one element, none, and no dimension at all")
@@ -241,6 +247,18 @@ def moved(fn, base, h):
 def numeric_grad(fn, x, h=1e-6):
     base = x.detach().clone(memory_format=torch.contiguous_format)
     return moved(fn, base, h).double()
+
+
+@mutant("collects in float32", caught_by=dtypes)
+def numeric_grad(fn, x, h=1e-6):
+    base = x.detach().double()
+    grad = torch.zeros(x.numel(), device=x.device)
+    for i in range(x.numel()):
+        step = torch.zeros(x.numel(), dtype=base.dtype, device=x.device)
+        step[i] = h
+        step = step.reshape(x.shape)
+        grad[i] = (fn(base + step).item() - fn(base - step).item()) / (2 * h)
+    return grad.double().reshape(x.shape)
 
 
 @mutant("returns x's dtype", caught_by=dtypes)

@@ -117,6 +117,15 @@ def linear(answer, rng, device):
     factor, x, v = normal(device, n), normal(device, n), normal(device, n)
     zeros = torch.zeros_like(x)
     compare(answer, lambda t: (factor * t).sum(), x, v, zeros, CONSTANT, CONSTANT)
+    double, kind = normal(device, 2, n, dtype=torch.float64), "The zeros have x's shape and dtype."
+    expect_equal(
+        ask(answer, lambda t: (t * 3).sum(), double, double, CONSTANT),
+        torch.zeros_like(double),
+        name="H @ v of a linear function in float64",
+        hint=CONSTANT,
+        shape_hint=kind,
+        dtype_hint=kind,
+    )
     right = torch.zeros_like(x)
     right[0] = 2 * v[0]
     hint = "The square of one element has a second derivative, 2. All others have none."
@@ -138,6 +147,9 @@ def untouched(answer, rng, device):
     for x in (normal(device, n), normal(device, n, 3)[:, 1]):
         with expect_unchanged(x, v):
             compare(answer, chain, x, v, chain_product(x, v), "")
+        twice = "This fn multiplies its argument by x, as a constant of its own. Only the argument "
+        twice += "counts, so it must be another tensor than x: a leaf that has x's numbers."
+        compare(answer, lambda t, x=x: (t * t * x).sum(), x, v, 2 * x * v, twice)
         expect_true(not x.requires_grad, "x requires grad now, it did not before", hint=OWN)
         expect_true(x.grad is None, "x has a .grad now", hint=OWN)
     x = normal(device, n).requires_grad_()
@@ -312,6 +324,27 @@ def hvp(fn, x, v):
     x.requires_grad_()
     (g,) = torch.autograd.grad(fn(x), x, create_graph=True)
     return zeros_or(g, x, v)
+
+
+@mutant("switches x on for a moment", caught_by=untouched)
+def hvp(fn, x, v):
+    flag = x.requires_grad
+    if x.is_leaf:
+        x.requires_grad_()
+    (g,) = torch.autograd.grad(fn(x), x, create_graph=True)
+    hv = zeros_or(g, x, v).detach()
+    if x.is_leaf:
+        x.requires_grad_(flag)
+    return hv
+
+
+@mutant("makes zeros of the default dtype", caught_by=linear)
+def hvp(fn, x, v):
+    own = x.detach().requires_grad_()
+    (g,) = torch.autograd.grad(fn(own), own, create_graph=True)
+    if not g.requires_grad:
+        return torch.zeros(x.shape, device=x.device)
+    return zeros_or(g, own, v)
 
 
 @mutant("cuts x off from its history", caught_by=inside)

@@ -202,6 +202,9 @@ def long(answer, rng, device):
     hint += "multiply all of it by limit / length."
     clipped(answer, X, rng.uniform(0.5, 5), hint)
     clipped(answer, X[:1], 1, hint)
+    exact = "These gradients are a millionth as long, and so is the limit. A number added to the "
+    exact += "length, or a bound below it, is seen by them."
+    clipped(answer, X * 1e-6, 5e-6, exact, atol=0.0)
 
 
 @check("every sample is bounded before the mean")
@@ -309,6 +312,12 @@ def clipped_mean(f, w, X, Y, limit):
 def clipped_mean(f, w, X, Y, limit):
     g = vmap(grad(f), in_dims=(None, 0, 0))(w, X, Y).detach()
     return g.clamp(-limit, limit).mean(0)
+
+
+@mutant("adds a small number to the length", caught_by=long)
+def clipped_mean(f, w, X, Y, limit):
+    each = vmap(grad(f), in_dims=(None, 0, 0))(w.detach(), X, Y).detach()
+    return vmap(lambda g: g * (limit / (g.norm() + 1e-6)).clamp(max=1))(each).mean(0)
 
 
 @mutant("leaves long gradients out", caught_by=long)

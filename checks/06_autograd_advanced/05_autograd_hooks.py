@@ -19,6 +19,7 @@ NOTHING = (
     "No hook has written anything. `.grad` is no help: before backward it is empty, and in the "
 )
 NOTHING += "middle of a graph it stays so. `register_hook` is called with the gradient."
+TWO_NAMES = "Here one tensor has two names. Each name gets an entry."
 ONLY_LOOKS = (
     "What a hook returns takes the gradient's place. One that only looks returns None, and "
 )
@@ -82,9 +83,11 @@ def own_names(answer, rng, device):
             arrived = "Each entry is what arrived at the tensor of that name."
             expect_grads(grads, chain, *names, hint=arrived, missing_hint=NAMES)
     point = torch.tensor(3.0, device=device, requires_grad=True)
-    grads, _ = watch(answer, {"point": point})
+    grads, _ = watch(answer, {"point": point, "again": point})
     go_back(point * point)
-    expect_close(grads.get("point"), torch.tensor(6.0, device=device), name="grads['point']")
+    for name in ("point", "again"):
+        expect_true(name in grads, f"there is no entry for {name!r}", hint=TWO_NAMES)
+        expect_close(grads[name], torch.tensor(6.0, device=device), name=f"grads[{name!r}]")
 
 
 @check("an entry appears when backward has reached its tensor")
@@ -118,8 +121,13 @@ def last(answer, rng, device):
     chain = Chain(rng, device)
     grads, _ = watch(answer, chain.pick("x", "a"))
     go_back(chain.loss * 3, retain_graph=True)
+    first = grads.get("layer.a")
     go_back(chain.loss)
     expect_grads(grads, chain, "x", "a", hint="A new gradient takes the old one's place.")
+    name = "the entry that was taken out after the first backward"
+    hint = "Somebody may have kept the old entry. Put a new tensor in its place, and do not write "
+    hint += "into the old one."
+    expect_close(first, 3 * chain.grads["a"], name=name, hint=hint)
 
 
 @check("each entry has memory of its own")
@@ -131,7 +139,8 @@ def own_memory(answer, rng, device):
     upstream = torch.rand(3, device=device) + 1
     go_back(((a + b) * upstream).sum())
     later.remove()
-    hint = "An addition hands one tensor to both sides, and others may write into it later. Copy."
+    hint = "An addition hands one tensor to both sides, and others may write into it later. Store "
+    hint += "a copy, and return None: what a hook returns travels on, and is written into as well."
     expect_close(grads.get("a"), upstream, name="grads['a'], after a later hook wrote", hint=hint)
     sides = {"one": left * 2, "two": left * 3}
     grads, _ = watch(answer, sides)
@@ -178,6 +187,12 @@ def removed(answer, rng, device):
         not grads,
         f"after remove() a backward still wrote {names}",
         hint="register_hook returns a handle. Keep them all, and call .remove() on each.",
+    )
+    left = [len(t._backward_hooks or {}) for t in (chain.x, chain.a, chain.b)]
+    expect_true(
+        left == [0, 0, 0],
+        f"after remove(), {sum(left)} hooks are still on the tensors",
+        hint="They write nothing, but run in every backward. handle.remove() takes a hook off.",
     )
 
 
@@ -253,6 +268,28 @@ def capture_grads(tensors):
     return grads, watched(tensors, keep, grads)
 
 
+@mutant("writes into the old entry", caught_by=last)
+def capture_grads(tensors):
+    def keep(grads, name, grad):
+        grads.setdefault(name, torch.empty_like(grad)).copy_(grad.detach())
+
+    grads = {}
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("finds the name by the tensor", caught_by=own_names)
+def capture_grads(tensors):
+    grads, handles = {}, []
+    for t in tensors.values():
+
+        def keep(grad, t=t):
+            name = next(name for name, other in tensors.items() if other is t)
+            grads[name] = grad.detach().clone()
+
+        handles.append(t.register_hook(keep))
+    return grads, lambda: [handle.remove() for handle in handles]
+
+
 @mutant("adds the gradients up", caught_by=last)
 def capture_grads(tensors):
     grads = {}
@@ -292,6 +329,18 @@ def capture_grads(tensors):
 
     watched(tensors, keep, grads)
     return grads, lambda: None
+
+
+@mutant("raises a flag and leaves the hooks on", caught_by=removed)
+def capture_grads(tensors):
+    grads, watching = {}, [True]
+
+    def keep(store, name, grad):
+        if watching:
+            store[name] = grad.detach().clone()
+
+    watched(tensors, keep, grads)
+    return grads, watching.clear
 
 
 @mutant("removes the last hook only", caught_by=removed)
