@@ -21,8 +21,10 @@ from typing import Any
 import pytest
 
 from tensortutor import __version__
+from tensortutor.cli import main
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
+from tensortutor.runner import versions
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = ROOT / "tests" / "course" / "data" / "tiny"
@@ -460,6 +462,20 @@ def test_an_interpreter_without_torch_is_told_before_anything_starts(tmp_path: P
     python = tmp_path / "venv/bin/python"
     refused(tensortutor("--python", str(python), "run", str(program)), str(python), "no torch")
     refused(tensortutor("--python", "/no/such", "check", MEANS), "/no/such")
+
+
+def test_a_torch_that_is_newer_than_the_course_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(versions, "NEWEST_TORCH", (2, 5))
+    program = tmp_path / "program.py"
+    program.write_text("print('ran')")
+    assert main(["--course", str(TINY), "run", str(program)]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("ran\n")
+    assert err.count("is newer than this course") == 1
+    assert main(["--course", str(TINY), "doctor"]) == 0
+    assert re.search(r"○ note +pytorch .*\n +PyTorch .* is newer", capfd.readouterr().out)
 
 
 def test_a_device_that_is_not_there_is_told(tmp_path: Path) -> None:

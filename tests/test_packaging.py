@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tensortutor import __version__
+from tensortutor.runner import versions
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -169,3 +170,13 @@ def test_every_dependency_is_defended_in_a_comment():
     lines = [line for block in lists for line in block.splitlines()]
     assert len(lists) == 4
     assert [line for line in lines if not re.fullmatch(r' +".+", +# .+', line)] == []
+
+
+def test_the_versions_that_interpreters_are_judged_by_are_those_that_are_installed():
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert f'"{versions.requirement()}",' in text
+    oldest = ".".join(map(str, versions.OLDEST_PYTHON))
+    assert f'requires-python = ">={oldest}"' in text
+    pythons = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+    assert f"Python {pythons[0]} to {pythons[-1]}" in README
+    assert pythons[0] == oldest

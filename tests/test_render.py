@@ -7,7 +7,7 @@ import pytest
 
 from tensortutor.commands.render import Page
 from tensortutor.course.catalog import find_course, open_course
-from tensortutor.course.material import Failure
+from tensortutor.course.material import OTHER_PYTORCH, Failure
 from tensortutor.report import WIDEST, Printer, hanging, to_do
 
 
@@ -46,7 +46,7 @@ def test_every_message_of_the_course_fits_and_keeps_its_words(lessons):
         assert not any("\t" in line for line in lines)
         head = "This warns, and goes on:" if failure.warns else "This fails with:"
         told = lines[lines.index(head) + 1 :]
-        assert " ".join(told).split() == failure.message.split()
+        assert " ".join(told).split() == f" {OTHER_PYTORCH} ".join(failure.messages).split()
 
 
 def test_a_command_stays_whole(lessons):

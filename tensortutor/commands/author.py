@@ -13,7 +13,7 @@ from tensortutor.commands.session import Session, chosen
 from tensortutor.commands.watching import watch
 from tensortutor.course.atlas import ATLAS, Entry, check_atlas
 from tensortutor.course.atlas_claims import NAME as ATLAS_NAME
-from tensortutor.course.atlas_claims import atlas_trials
+from tensortutor.course.atlas_claims import atlas_trials, keeps_columns
 from tensortutor.course.catalog import UnknownLesson, find_course, find_lessons, read_course
 from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
@@ -215,7 +215,9 @@ def _findings(
             course, lessons, runner, seeds=arguments.seeds, jobs=arguments.jobs,
             device=runner.device,
         )  # fmt: skip
-        others = chain(atlas_trials(course, entries, runner.device), page_trials(pages))
+        columns = keeps_columns(runner.status.python)
+        of_atlas = atlas_trials(course, entries, runner.device, columns=columns)
+        others = chain(of_atlas, page_trials(pages))
         yield from prove(course, others, runner, jobs=arguments.jobs)
 
 

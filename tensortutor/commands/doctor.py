@@ -162,7 +162,8 @@ def pytorch(session: Session) -> Iterator[Finding]:
         yield Finding("pytorch", "missing", "no program can run", f"{error}.")
         return
     interpreter = session.options.python or sys.executable
-    yield Finding("pytorch", "ok", f"{status.torch}, Python {status.python}, {interpreter}")
+    value = f"{status.torch}, Python {status.python}, {interpreter}"
+    yield Finding("pytorch", "note" if status.caution else "ok", value, status.caution)
     for one in status.devices:
         chosen = " (chosen)" if one == status.device else ""
         yield Finding("device", "ok", describe(one) + chosen)

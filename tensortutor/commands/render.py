@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.syntax import Syntax
 
-from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
+from tensortutor.course.material import OTHER_PYTORCH, Failure, Pane, Prose, Quiz, Step
 from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.learner import answers
 from tensortutor.report import Printer, hanging, to_do
@@ -125,6 +125,9 @@ class Page(Writer):
         yield "This warns, and goes on:" if failure.warns else "This fails with:"
         yield ""
         yield from hanging(failure.message, self._printer.width, 4)
+        for other in failure.others:
+            yield from ("", OTHER_PYTORCH, "")
+            yield from hanging(other, self._printer.width, 4)
 
     def quiz(self, quiz: Quiz, index: int) -> Iterator[str]:
         """A question, and how to answer it."""

@@ -172,6 +172,8 @@ class Session:
         except RunnerError as error:
             runner.close()
             raise Refused(str(error)) from None
+        if runner.status.caution:
+            self.printer.note(runner.status.caution)
         self._runner = runner
         return runner
 

@@ -33,13 +33,15 @@ NEEDS_CUDA = "cuda"
 class Program:
     """A program that raises an error. says: a part of what its explanation must say, or "".
 
-    ranks: run it as that many cooperating processes; 0 for an ordinary program.
+    ranks: run it as that many cooperating processes; 0 for an ordinary program. elsewhere: the
+    entries that it may lead to with another version or build of PyTorch.
     """
 
     source: str
     line: int
     says: str = ""
     ranks: int = 0
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ PROGRAM = {
     "source": Key(is_text, "a Python program that raises the error"),
     "says": Key(is_text, "a part of what the explanation must say", required=False),
     "ranks": Key(is_ranks, "a whole number from 1 to 8", required=False),
+    "elsewhere": Key(is_texts, "a list of ids of other errors", required=False),
 }
 
 
@@ -241,7 +244,8 @@ def _programs(
         if source is not None:
             _check_python(source, line_of, report)
             program = source.strip("\n") + "\n"
-            yield Program(program, line, values.get("says", ""), values.get("ranks", 0))
+            says, ranks = values.get("says", ""), values.get("ranks", 0)
+            yield Program(program, line, says, ranks, tuple(values.get("elsewhere", ())))
 
 
 def _check_python(source: str, line_of: Callable[[str], int], report: Report) -> None:

@@ -1,6 +1,7 @@
 """What an atlas claims, and the runs that show whether it is so."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tensortutor.course.atlas import ATLAS, NEEDS_CUDA, Entry, Program
 from tensortutor.course.claims import Claim, Trial
@@ -16,10 +17,27 @@ NAME = "atlas"
 """What the atlas is called among lessons."""
 
 
+def keeps_columns(python: str) -> bool:
+    """Whether a Python of this version knows which part of a line has failed: from 3.11 on.
+
+    On older ones an explanation names the tensors only where the line does one thing.
+    """
+    return [int(part) for part in python.split(".")[:2]] >= [3, 11]
+
+
 def atlas_trials(
-    course: Course, entries: Sequence[Entry], device: str, limits: Limits | None = None
+    course: Course,
+    entries: Sequence[Entry],
+    device: str,
+    limits: Limits | None = None,
+    *,
+    columns: bool = True,
 ) -> Iterator[Trial]:
-    """Every program of the entries, run on its own. device: the one that the runner uses."""
+    """Every program of the entries, run on its own.
+
+    device: the one that the runner uses. columns: its Python keeps them; without them the entries
+    must be the right ones, and nothing is claimed of the tensors that they name.
+    """
     files = (course.root / ATLAS,)
     for entry in entries:
         lacks = lacking(entry, device)
@@ -31,7 +49,7 @@ def atlas_trials(
             claim = Claim(
                 program.line,
                 f"the error is explained by {entry.id!r}",
-                explained(entries, entry, program),
+                explained(entries, entry, program if columns else replace(program, says="")),
             )
             job = job_of(entry, program, limits or Limits())
             yield Trial(NAME, files, job, (claim,))
@@ -64,6 +82,8 @@ def explained(
         chosen = {event: known(entries, complaint_of(event)) for event in events}
         others = {e.id for _, found in chosen.values() for e in found} - {entry.id}
         hits = [event for event, (_, found) in chosen.items() if entry in found]
+        if not hits and 0 < len(others) == len(others & set(program.elsewhere)):
+            return None
         if not hits:
             instead = f"{sorted(others)[0]!r} is chosen for" if others else "no entry knows"
             return Fault(f"{instead} {first_words(events)!r}")

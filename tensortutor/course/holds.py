@@ -120,18 +120,18 @@ def same(quiz: Quiz, value: Any) -> bool:
 
 
 def raises(failure: Failure) -> Holds:
-    """The program's report ends in the message, or, for a warning, stderr holds it."""
+    """The program's report ends in one of its messages, or, for a warning, stderr holds one."""
 
     def holds(record: Record) -> Fault | None:
         message, error = failure.message, record.raised
         if error is None:
-            if message in record.stderr:
+            if any(said in record.stderr for said in failure.messages):
                 return None
             instead = f"stderr says {_first(record.stderr)!r}" if record.stderr else "nor warns"
             return broken_off(record) or Fault(
                 f"it raises nothing, {instead}; shown is {message!r}", failure.message_line + 1
             )
-        if report_of(error.text).startswith(message):
+        if report_of(error.text).startswith(failure.messages):
             return None
         return Fault(
             f"it raises {_first(report_of(error.text))!r}, shown is {message!r}",

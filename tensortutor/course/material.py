@@ -52,14 +52,27 @@ class Quiz:
     wrong: tuple[tuple[str, str], ...] = ()
 
 
+OTHER_PYTORCH = "Or, with another version or build of PyTorch:"
+"""Stands above what is said there instead of a message."""
+
+
 @dataclass(frozen=True)
 class Failure:
-    """A program that fails or warns, and how the last line of its report begins, word for word."""
+    """A program that fails or warns, and how the last line of its report begins, word for word.
+
+    others: what other versions or builds of PyTorch say instead.
+    """
 
     source: str
     message: str
     line: int
     message_line: int = 0
+    others: tuple[str, ...] = ()
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The message, and what is said instead of it."""
+        return self.message, *self.others
 
     @property
     def warns(self) -> bool:

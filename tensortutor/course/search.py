@@ -269,7 +269,7 @@ def _text_of(step: Step) -> str:
         elif isinstance(block, Quiz):
             parts.append(plain(block.ask))
         elif isinstance(block, Failure):
-            parts.append(block.message)
+            parts += block.messages
     return " ".join(parts)
 
 

@@ -88,6 +88,10 @@ class StepReader:
         self.blocks[-1] = replace(pane, output=fence.body, output_line=fence.line)
 
     def _message(self, fence: Fence) -> None:
+        told = self.blocks[-1] if self.blocks else None
+        if self._follows("message") and isinstance(told, Failure):
+            self.blocks[-1] = replace(told, others=(*told.others, fence.body.strip()))
+            return
         if not isinstance(self.before, Fence) or self.before.kind != "error":
             self.report.add(
                 fence.line,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
+from tensortutor.course.material import OTHER_PYTORCH, Failure, Pane, Prose, Quiz, Step
 from tensortutor.course.model import JUDGED, Lesson
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def _cells(lesson: Lesson, step: Step, own: str, passed: bool) -> Iterator[Noteb
             yield _code_cell(own, may_fail=unsolved or ranks or _starts_processes(block.source))
         elif isinstance(block, Failure):
             yield _code_cell(block.source, may_fail=True)
-            yield v4.new_markdown_cell(f"This ends in\n\n```text\n{block.message.strip()}\n```")
+            said = (f"```text\n{message.strip()}\n```" for message in block.messages)
+            yield v4.new_markdown_cell("This ends in\n\n" + f"\n\n{OTHER_PYTORCH}\n\n".join(said))
         else:
             yield v4.new_markdown_cell(_question(block))
 

@@ -16,6 +16,7 @@ from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.run import Run
 from tensortutor.runner.sandbox import Layer, choose_layer, readable_paths
 from tensortutor.runner.settings import Settings
+from tensortutor.runner.versions import caution
 from tensortutor.runner.zygote import Spare, Zygote
 
 LOADING = "PyTorch is being loaded; your program starts as soon as it is there."
@@ -26,7 +27,8 @@ class Status:
     """What a face shows. state: "cold", "loading", "ready" or "failed".
 
     why: why the layer is no stronger one; when failed, the sentence. needs_consent: it failed
-    because nothing confines a program here; `allow_limits` is the way on.
+    because nothing confines a program here; `allow_limits` is the way on. caution: what to know of
+    this torch, or "".
     """
 
     state: str
@@ -37,6 +39,7 @@ class Status:
     devices: tuple[Device, ...] = ()
     torch: str = ""
     python: str = ""
+    caution: str = ""
 
 
 class Runner:
@@ -72,7 +75,7 @@ class Runner:
             return Status(
                 "ready", layer.name, layer.why, device=self._device,
                 devices=devices_of(zygote.ready.devices), torch=zygote.ready.torch,
-                python=zygote.ready.python,
+                python=zygote.ready.python, caution=caution(zygote.ready.torch),
             )  # fmt: skip
 
     @property

@@ -78,6 +78,7 @@ class TutorApp(LookupApp):
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
+        self._said_caution = False
         self.animation_level = "full" if self.settings.motion else "none"
         self.register_theme(theme.TUTOR)
         self._take_theme()
@@ -146,6 +147,9 @@ class TutorApp(LookupApp):
             else:
                 self.tell(status.why)
         self._said_failure = status.state == "failed"
+        if status.caution and not self._said_caution:
+            self._said_caution = True
+            self.tell(status.caution)
         self._is_let_go = status.state == "cold"
 
     async def on_event(self, event: Event) -> None:

@@ -22,6 +22,7 @@ class Cold:
     layer: str = ""
     why: str = ""
     needs_consent: bool = False
+    caution: str = ""
 
 
 class LateRunner:

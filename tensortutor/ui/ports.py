@@ -55,6 +55,10 @@ class Status(Protocol):
     def needs_consent(self) -> bool:
         """It failed because nothing confines a program here, and waits for `allow_limits`."""
 
+    @property
+    def caution(self) -> str:
+        """What to know of this PyTorch, as a sentence, or ""."""
+
 
 class Run(Protocol):
     """One program on its way. Iterating blocks; it ends after one `Finished`."""

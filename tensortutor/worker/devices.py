@@ -13,12 +13,13 @@ from tensortutor.protocol.setup import DeviceInfo
 def survey() -> tuple[DeviceInfo, ...]:
     """All devices of this machine.
 
-    CUDA is asked in a child process: a process that has initialised CUDA cannot be forked.
+    CUDA is asked in a child process, even whether there is any: a process in which a build with
+    CUDA has looked for devices has no children that could use them.
     """
     found = [DeviceInfo("cpu", cpu_label(), *cpu_memory())]
     if torch.backends.mps.is_available():
         found.append(DeviceInfo("mps", "Apple GPU"))
-    if torch.cuda.is_available():
+    if torch.version.cuda or torch.version.hip:
         found += cuda_devices()
     return tuple(found)
 

@@ -209,6 +209,8 @@ def calm() -> Iterator[None]:
         if torch.are_deterministic_algorithms_enabled() != deterministic:
             torch.use_deterministic_algorithms(deterministic)
         torch.set_default_device(None)
+        # Older versions, 2.6 among them, cannot tell the default device once it has been None.
+        vars(torch._GLOBAL_DEVICE_CONTEXT).pop("device_context", None)
 
 
 class Whose:

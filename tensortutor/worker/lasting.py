@@ -11,9 +11,9 @@ import torch
 
 KEPT = "aten"
 """The namespace of torch's own operators."""
-LATER = "Meta"
-"""torch itself registers kernels under this key when parts of it are imported. They compute shapes
-alone."""
+LATER = ("Meta", "FuncTorchBatched")
+"""torch itself registers kernels under these keys when parts of it are imported, and at the first
+`vmap` (2.9 does). The former compute shapes alone, the latter are for `vmap` alone."""
 NO_HOOK = "a program that is checked cannot add a hook for audits: it would stay for the checks"
 NO_KERNEL = (
     "a program that is checked cannot replace torch's own kernels: they would stay replaced for "
@@ -29,7 +29,7 @@ def refuse() -> None:
         raise RuntimeError(NO_HOOK)
 
     def make_own_library(kind: str, namespace: str, key: str, *where: Any) -> Any:
-        if namespace == KEPT and key != LATER:
+        if namespace == KEPT and key not in LATER:
             raise RuntimeError(NO_KERNEL)
         return make_library(kind, namespace, key, *where)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tensortutor.course.atlas import check_atlas
-from tensortutor.course.atlas_claims import atlas_trials
+from tensortutor.course.atlas_claims import atlas_trials, keeps_columns
 from tensortutor.course.catalog import open_course
 from tensortutor.course.verify import Broken, Proved, Skipped, prove
 from tensortutor.protocol.events import Warned
@@ -13,11 +13,11 @@ from tests.course.test_atlas import ENTRY, course_with
 SIZES = raised("RuntimeError", "sizes 3 and 4")
 
 
-def findings(folder, atlas, say, device="cpu"):
+def findings(folder, atlas, say, device="cpu", **options):
     course = open_course(course_with(folder, atlas))
     entries, problems = check_atlas(course)
     assert problems == []
-    trials = atlas_trials(course, entries, device)
+    trials = atlas_trials(course, entries, device, **options)
     return list(prove(course, trials, FakeRunner(lambda job: say)))
 
 
@@ -56,6 +56,23 @@ def test_what_does_not_hold_is_told(tmp_path, atlas, say, words):
     assert type(finding) is Broken
     assert words in finding.message
     assert str(finding).startswith("lessons/atlas.toml:10: claimed: the error is explained by")
+
+
+def test_a_program_may_lead_to_another_entry_with_another_pytorch(tmp_path):
+    other = ENTRY.replace('id = "sizes"', 'id = "own"').replace("sizes (?P", "other (?P")
+    says = raised("RuntimeError", "other 3 and 4")
+    allowed = ENTRY.replace("says =", 'elsewhere = ["own"]\nsays =') + other
+    assert type(findings(tmp_path / "allowed", allowed, says)[0]) is Proved
+    finding = findings(tmp_path / "not", allowed.replace('["own"]', '["third"]'), says)[0]
+    assert "'own' is chosen for" in finding.message
+
+
+def test_without_columns_the_entry_must_be_right_and_nothing_is_claimed_of_the_operands(tmp_path):
+    blurred = raised("RuntimeError", "sizes 4 and 3")
+    assert type(findings(tmp_path / "old", ENTRY, blurred, columns=False)[0]) is Proved
+    other = raised("ValueError", "no")
+    assert type(findings(tmp_path / "other", ENTRY, other, columns=False)[0]) is Broken
+    assert [keeps_columns(v) for v in ("3.10.13", "3.11.0", "3.13.0")] == [False, True, True]
 
 
 def test_what_another_machine_must_raise_is_left_out_and_told(tmp_path):

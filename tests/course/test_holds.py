@@ -130,6 +130,16 @@ def test_an_error_message_is_the_beginning_of_the_report(text, message, shown):
     assert shown or fault.line == 10
 
 
+def test_what_another_version_of_torch_says_is_as_good():
+    failure = Failure("x", "torch.Special: new words", 5, 9, ("torch.Special: first",))
+    assert holds.raises(failure)(gather(raised("T", "m", CHAINED))) is None
+    fault = holds.raises(failure)(gather(raised("T", "m", SYNTAX)))
+    assert "shown is 'torch.Special: new words'" in fault.message
+    heard = [Output("stderr", "x.py:1: UserWarning: old\n"), DONE]
+    warning = Failure("x", "UserWarning: new", 5, 9, ("UserWarning: old",))
+    assert holds.raises(warning)(gather(heard)) is None
+
+
 def test_a_warning_is_looked_for_on_stderr():
     failure = Failure("x", "UserWarning: beware", 5, 9)
     heard = [Output("stderr", "x.py:1: User"), Output("stderr", "Warning: beware\n  f()\n"), DONE]

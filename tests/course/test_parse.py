@@ -90,6 +90,20 @@ def test_failures_pair_a_program_with_its_message(means):
     assert second.message.startswith("UserWarning")
 
 
+def test_a_second_message_is_what_another_version_of_torch_says(tmp_path):
+    root = copy_of_tiny(tmp_path)
+    path = root / LESSON
+    shown = "```message\nRuntimeError: mean(): could not infer output dtype\n```\n"
+    text = path.read_text()
+    assert shown in text
+    path.write_text(text.replace(shown, shown + "```message\nRuntimeError: older\n```\n"))
+    failure = load_course(root).lessons[0].steps[4].failures[0]
+    assert failure.messages == (
+        "RuntimeError: mean(): could not infer output dtype",
+        "RuntimeError: older",
+    )
+
+
 def test_windows_line_ends_change_nothing(tmp_path, means):
     root = copy_of_tiny(tmp_path)
     path = root / LESSON

@@ -12,9 +12,10 @@ import pytest
 
 from tensortutor.protocol.events import Output
 from tensortutor.protocol.jobs import Job
-from tensortutor.runner import Device, NoSandbox, Runner, RunnerError, Settings, sandbox
+from tensortutor.runner import Device, NoSandbox, Runner, RunnerError, Settings, sandbox, versions
 from tensortutor.runner.devices import choose
 from tensortutor.runner.environment import environment
+from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.sandbox import choose_layer, without
 
 CPU = Device("cpu", "a processor")
@@ -62,16 +63,62 @@ def interpreter(tmp_path, body):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("echo '[false, [3, 12], []]'", "has no torch"),
-        ("echo '[true, [3, 8], []]'", "3.10 or newer"),
-        ("echo nonsense", "cannot be run as a Python"),
-        ("exit 3", "cannot be run as a Python"),
+        ("echo '[null, [3, 12], []]'", r"has no torch.*pip install 'torch>=2.6,<2.14'"),
+        ("echo '[\"2.5.1+cu121\", [3, 12], []]'", r"has torch 2.5.1\+cu121; .* for 2.6 to 2.13"),
+        ("echo '[\"1.13.1\", [3, 12], []]'", r"has torch 1.13.1; .*pip install 'torch>="),
+        ("echo '[\"2.6.0\", [3, 9], []]'", r"is Python 3.9; 3.10 or newer is needed"),
+        ("echo '[null, [2, 7], []]'", r"is Python 2.7; 3.10 or newer is needed"),
+        ("echo nonsense", "cannot be run as a Python interpreter: it does not answer as one"),
+        ("exit 3", "cannot be run as a Python interpreter: it ended with status 3"),
+        ("echo no encodings >&2; exit 1", "cannot be run as a Python interpreter: no encodings"),
+        ('echo "cannot open $2" >&2; exit 1', "interpreter: it ended with status 1"),
     ],
 )
 def test_another_interpreter_is_questioned_first(tmp_path, body, words):
     with Runner(Settings(scratch=tmp_path, python=interpreter(tmp_path, body))) as runner:
         with pytest.raises(RunnerError, match=words):
             runner.prepare()
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("2.5.1+cu121", r"has torch 2\.5\.1\+cu121"),
+        ("2.6.0a0+git1.nv25.01", ""),  # as a vendor's container has it
+        ("2.15.0", ""),  # newer is no reason to run nothing
+        (None, ""),  # built in a way of its own
+    ],
+)
+def test_torch_tells_its_version_without_being_imported(tmp_path, version, words):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("raise SystemExit('imported')")
+    if version is not None:
+        (tmp_path / "torch/version.py").write_text(f"__version__ = {version!r}\ncuda = None\n")
+    python = interpreter(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
+    if not words:
+        assert inspect_interpreter(python).path == python
+        return
+    with pytest.raises(RunnerError, match=words):
+        inspect_interpreter(python)
+
+
+def test_a_torch_that_is_newer_than_the_course_runs_and_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(versions, "NEWEST_TORCH", (2, 5))
+    with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
+        runner.prepare()
+        assert runner.status.state == "ready"
+        assert "is newer than this course" in runner.status.caution
+
+
+@pytest.mark.parametrize("proved", ["2.6.0+cu124", "2.6.0a0+git1", "2.13.1", "unknown", ""])
+def test_no_caution_for_a_torch_that_is_proved(proved):
+    assert versions.caution(proved) == ""
+
+
+@pytest.mark.parametrize("newer", ["2.14.0", "2.15.0.dev20260101+cpu", "3.0"])
+def test_a_caution_names_the_versions(newer):
+    assert f"PyTorch {newer} is newer" in versions.caution(newer)
+    assert "2.6 to 2.13" in versions.caution(newer)
 
 
 def test_an_interpreter_that_is_not_there(tmp_path):

@@ -32,6 +32,7 @@ class FakeStatus:
     layer: str = "full"
     why: str = ""
     needs_consent: bool = False
+    caution: str = ""
 
 
 DONE = Finished("done", 0, "The program is done.", 12.0)

@@ -65,6 +65,16 @@ async def test_a_runner_that_fails_says_so_once(setting, until):
         assert told(app) == ["torch is not installed there."]
 
 
+async def test_a_torch_that_is_newer_than_the_course_is_told_once(setting, until):
+    setting.runner.status = FakeStatus(caution="PyTorch 9.0 is newer than this course.")
+    app = setting.app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: told(app))
+        app._poll()
+        await pilot.pause()
+        assert told(app) == ["PyTorch 9.0 is newer than this course."]
+
+
 async def test_help_keeps_its_place_in_the_narrowest_footer(setting):
     app = setting.app()
     async with app.run_test(size=(60, 16)) as pilot:

@@ -3,7 +3,7 @@
 from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
-from tensortutor.course.material import Block, Failure, Pane, Prose, Quiz
+from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Pane, Prose, Quiz
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.questions import Question
@@ -71,7 +71,9 @@ def written(block: Block) -> list[str]:
     if isinstance(block, Prose):
         return [block.markdown]
     if isinstance(block, Failure):
-        return [fenced(block.source, "python"), fenced(block.message.expandtabs(4), "text")]
+        first, *others = (fenced(said.expandtabs(4), "text") for said in block.messages)
+        instead = [part for other in others for part in (OTHER_PYTORCH, other)]
+        return [fenced(block.source, "python"), first, *instead]
     # A pane's code is in the editor.
     assert isinstance(block, (Pane, Quiz)), block
     return []
