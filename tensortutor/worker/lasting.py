@@ -4,6 +4,7 @@
 the process ends: `refuse` closes the two ways to them.
 """
 
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -11,9 +12,8 @@ import torch
 
 KEPT = "aten"
 """The namespace of torch's own operators."""
-LATER = ("Meta", "FuncTorchBatched")
-"""torch itself registers kernels under these keys when parts of it are imported, and at the first
-`vmap` (2.9 does). The former compute shapes alone, the latter are for `vmap` alone."""
+OWN = os.path.dirname(torch.__file__)
+"""torch registers kernels itself, when parts of it are imported and at the first `vmap`."""
 NO_HOOK = "a program that is checked cannot add a hook for audits: it would stay for the checks"
 NO_KERNEL = (
     "a program that is checked cannot replace torch's own kernels: they would stay replaced for "
@@ -28,10 +28,10 @@ def refuse() -> None:
     def add_no_hook(_hook: object) -> NoReturn:
         raise RuntimeError(NO_HOOK)
 
-    def make_own_library(kind: str, namespace: str, key: str, *where: Any) -> Any:
-        if namespace == KEPT and key not in LATER:
+    def make_own_library(kind: str, space: str, key: str, file: str = "", line: int = 0) -> Any:
+        if space == KEPT and not file.startswith(OWN):
             raise RuntimeError(NO_KERNEL)
-        return make_library(kind, namespace, key, *where)
+        return make_library(kind, space, key, file, line)
 
     sys.addaudithook = add_no_hook  # type: ignore[assignment]
     torch._C._dispatch_library = make_own_library  # type: ignore[assignment]
