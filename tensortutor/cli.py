@@ -7,6 +7,7 @@ cost next to nothing.
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from tensortutor.arguments import Command, device
 from tensortutor.options import AppOptions
 
 INTERRUPTED, BROKEN_PIPE, MISUSE = 130, 141, 2
+LESSON = re.compile(r"[a-z0-9_]+/[a-z0-9_]+|\d+\.\d+")
+"""A first word that is a lesson's id or number, which no command's name can be."""
 SANDBOXES = ("auto", "full", "landlock", "limits")
 
 
@@ -31,7 +34,8 @@ def parser(known: Sequence[Command]) -> argparse.ArgumentParser:
     """The command line with these commands."""
     whole = argparse.ArgumentParser(
         prog="tensortutor",
-        description="Learn PyTorch in the terminal. Without a command, the app starts.",
+        description="Learn PyTorch in the terminal. Without a command, the app starts; a lesson's "
+        "id or number in its place begins there.",
         epilog="Exit status: 0 passed, 1 failed, 2 misuse; run gives the program's own.",
         allow_abbrev=False,
     )
@@ -79,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says. Returns the exit status."""
     try:
         words = sys.argv[1:] if argv is None else argv
+        if words and LESSON.fullmatch(words[0]):
+            words = ["--lesson", *words]
         arguments = parser(commands() if words else ()).parse_args(words)
         if arguments.ascii:
             os.environ["TENSORTUTOR_ASCII"] = "1"

@@ -911,7 +911,9 @@ def test_without_a_terminal_the_app_names_the_commands() -> None:
     refused(tensortutor(), "needs a terminal", "tensortutor list, show, next, run, check")
 
 
-def test_an_unknown_lesson_keeps_the_app_from_starting() -> None:
-    code, screen = on_terminal(["--course", str(TINY), "--lesson", "basics/meens"])
+@pytest.mark.parametrize("words", [("--lesson", "basics/meens"), ("basics/meens",), ("1.9",)])
+def test_an_unknown_lesson_keeps_the_app_from_starting(words: tuple[str, ...]) -> None:
+    code, screen = on_terminal([*words, "--course", str(TINY)])
     assert code == 2
-    assert screen.startswith("tensortutor: There is no lesson 'basics/meens'.")
+    assert screen.startswith("tensortutor: There is no lesson ")
+    assert words[-1] in screen
