@@ -180,3 +180,15 @@ def test_the_versions_that_interpreters_are_judged_by_are_those_that_are_install
     pythons = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
     assert f"Python {pythons[0]} to {pythons[-1]}" in README
     assert pythons[0] == oldest
+
+
+def test_the_oldest_and_the_newest_versions_are_among_those_that_are_proved():
+    script = ROOT / ".ci" / "versions"
+    pairs = re.search(r'for pair in ("[^;]+"); do', script.read_text("utf-8"))
+    assert pairs is not None
+    proved = [pair.split() for pair in re.findall(r'"([^"]+)"', pairs[1])]
+    ends = [".".join(map(str, end)) for end in (versions.OLDEST_TORCH, versions.NEWEST_TORCH)]
+    assert proved[0] == [".".join(map(str, versions.OLDEST_PYTHON)), ends[0]]
+    assert proved[-1][1] == ends[1]
+    done = subprocess.run([script, "3.10"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "usage: .ci/versions [PYTHON TORCH]\n")

@@ -134,6 +134,16 @@ class Snapshot:
         for part in (self.within, self.around):
             self._accept(part)
 
+    def replace(self, module: ModuleType, name: str, value: Any) -> None:
+        """From now on a module's name means this; the program cannot change it either."""
+        if vars(module)[name] is value:
+            return
+        vars(module)[name] = value
+        for names, before in self.within.modules:
+            if names is vars(module):
+                before[name] = value
+        self._accept(self.within)
+
     def mark(self, *, whole: bool = False) -> Callable[[], None]:
         """Call before the program gets control; call the result when it has given it back.
 

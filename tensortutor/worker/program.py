@@ -36,7 +36,7 @@ from tensortutor.worker.capture import Channel, Streams, install_interrupt
 from tensortutor.worker.confine import Confinement
 from tensortutor.worker.devices import wake
 from tensortutor.worker.integrity import Snapshot
-from tensortutor.worker.judge import Compiled, Judging, Signer
+from tensortutor.worker.judge import Compiled, Judging, Signer, seen
 from tensortutor.worker.lasting import refuse
 from tensortutor.worker.link import Link
 from tensortutor.worker.plain import evaluate, plain
@@ -155,6 +155,7 @@ class Program:
     ) -> None:
         """Checks are to be put to the program. For the arguments see Judging."""
         refuse()
+        snapshot.replace(torch.autograd, "backward", seen(torch.autograd.backward))
         self._judging = Judging(judge, signer, self._channel, self._device, snapshot, compiled)
 
     def run(self) -> int:

@@ -3,10 +3,13 @@
 import sys
 
 import pytest
+import torch
+from torch.overrides import TorchFunctionMode
 
 from tensortutor.protocol.events import Judged, Notice, Output, Verdict
 from tensortutor.protocol.jobs import Job, Judge
 from tensortutor.runner import Runner, Settings
+from tensortutor.worker.judge import seen
 
 CHECKS = """
 import torch
@@ -387,3 +390,26 @@ def test_a_variant_may_not_take_the_shortcut_either(runner):
     source = "def double(x):\n    return 2 * x\n"
     _, verdicts, _ = judge(runner, source, variant="adds", checks=checks)
     assert "`add`" in verdicts["does not add"].message
+
+
+def test_a_mode_sees_a_backward_that_goes_past_modes_by_itself():
+    """As torch.autograd.backward does in PyTorch 2.6 and 2.9."""
+    given, seen_by_mode = [], []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen_by_mode.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    def backward(tensors, grad_tensors=None):
+        given.append((tensors, grad_tensors))
+
+    x = torch.ones(1)
+    called = seen(backward)
+    called([x], grad_tensors=2)
+    assert (given, seen_by_mode) == ([([x], 2)], [])
+    with Mode():
+        called(x, 3)
+    assert seen_by_mode == ["backward"]
+    assert given[1:] == [(x, 3)]
+    assert seen(called) is called

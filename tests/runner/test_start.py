@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+import torch
 
 from tensortutor.protocol.events import Output
 from tensortutor.protocol.jobs import Job
@@ -17,6 +18,7 @@ from tensortutor.runner.devices import choose
 from tensortutor.runner.environment import environment
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.sandbox import choose_layer, without
+from tensortutor.worker import devices
 
 CPU = Device("cpu", "a processor")
 GPUS = (CPU, Device("cuda:0", "H200"), Device("cuda:1", "H200"))
@@ -131,8 +133,6 @@ def test_another_interpreter_runs_programs(tmp_path):
     """A venv that has torch (ours, by a path file) and not tensortutor."""
     import venv
 
-    import torch
-
     venv.create(tmp_path / "other", with_pip=False)
     lib = next((tmp_path / "other").glob("lib/python*/site-packages"))
     packages = os.path.dirname(os.path.dirname(torch.__file__))
@@ -144,6 +144,29 @@ def test_another_interpreter_runs_programs(tmp_path):
         events = list(runner.start(Job("import sys, torch\nprint(sys.prefix, torch.ones(1))")))
     output = "".join(e.text for e in events if isinstance(e, Output))
     assert output == f"{tmp_path / 'other'} tensor([1.])\n"
+
+
+def test_a_build_with_cuda_is_asked_for_devices_in_a_child_alone(tmp_path, monkeypatch):
+    """CUDA can be used by no child of a process that has as much as counted the devices."""
+    asked = tmp_path / "asked"
+
+    def count() -> int:
+        with asked.open("a") as file:
+            print(os.getpid(), file=file)
+        return 0
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    for name in ("is_available", "device_count"):
+        monkeypatch.setattr(torch.cuda, name, count)
+    assert [device.name for device in devices.survey()] == ["cpu"]
+    assert str(os.getpid()) not in asked.read_text().split()
+
+
+def test_a_programs_process_could_use_cuda(tmp_path):
+    """With a build for CUDA; one for the CPU has nothing that could go wrong."""
+    with Runner(Settings(scratch=tmp_path, device="cpu", preload=True)) as runner:
+        events = list(runner.start(Job("import torch\nprint(torch.cuda._is_in_bad_fork())")))
+    assert [e.text for e in events if isinstance(e, Output)] == ["False\n"]
 
 
 def test_without_bubblewrap_the_layer_below_says_why(monkeypatch, tmp_path):
