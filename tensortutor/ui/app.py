@@ -24,7 +24,7 @@ from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
-from tensortutor.ui import describe, garbage, glyphs, graphics, keys, theme
+from tensortutor.ui import describe, garbage, glyphs, keys, theme
 from tensortutor.ui.late import LateRunner
 from tensortutor.ui.lookup import LookupApp
 from tensortutor.ui.ports import Runner
@@ -357,7 +357,6 @@ def run_app(options: AppOptions) -> int:
         settings = Settings(paths.scratch, options.device, options.sandbox, options.python)
         return RealRunner(settings)
 
-    graphics.prepare()
     runner = LateRunner(make_runner)
     progress, workspace = Progress.open(paths), Workspace(paths)
     settings = read_settings(paths.settings)
