@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
+NOTICE_S = 30.0
+"""How long that is shown what was found wrong at the start: nobody looks there yet."""
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 LESSON_SCREEN = "tensortutor.ui.screens.lesson"
 
@@ -120,7 +122,7 @@ class TutorApp(LookupApp):
     def on_mount(self) -> None:
         """Show what is to be said at the start; load PyTorch once there is something to see."""
         for notice in (*self._notices, *self.progress.notices):
-            self.tell(notice)
+            self.notify(notice, markup=False, timeout=NOTICE_S)
         if self.teaching:
             from tensortutor.ui.teaching import begun
 
