@@ -24,7 +24,7 @@ from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
-from tensortutor.ui import describe, garbage, glyphs, graphics, keys, theme
+from tensortutor.ui import describe, garbage, glyphs, keys, theme
 from tensortutor.ui.late import LateRunner
 from tensortutor.ui.lookup import LookupApp
 from tensortutor.ui.ports import Runner
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
+NOTICE_S = 30.0
+"""How long that is shown what was found wrong at the start: nobody looks there yet."""
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 LESSON_SCREEN = "tensortutor.ui.screens.lesson"
 
@@ -120,7 +122,7 @@ class TutorApp(LookupApp):
     def on_mount(self) -> None:
         """Show what is to be said at the start; load PyTorch once there is something to see."""
         for notice in (*self._notices, *self.progress.notices):
-            self.tell(notice)
+            self.notify(notice, markup=False, timeout=NOTICE_S)
         if self.teaching:
             from tensortutor.ui.teaching import begun
 
@@ -357,7 +359,6 @@ def run_app(options: AppOptions) -> int:
         settings = Settings(paths.scratch, options.device, options.sandbox, options.python)
         return RealRunner(settings)
 
-    graphics.prepare()
     runner = LateRunner(make_runner)
     progress, workspace = Progress.open(paths), Workspace(paths)
     settings = read_settings(paths.settings)

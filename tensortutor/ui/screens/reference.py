@@ -9,16 +9,14 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Markdown, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tensortutor.course.search import ENTRY, ERROR, EXACT, RECIPE, TERM, CourseIndex, Place
 from tensortutor.ui import describe, keys
-from tensortutor.ui.screens.base import TutorScreen
-from tensortutor.ui.widgets.header import TopLine
-from tensortutor.ui.widgets.keybar import KeyBar
+from tensortutor.ui.screens.seeking import SeekingScreen
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.pointed import PointedList
 
@@ -29,7 +27,7 @@ NONE = "This course has no reference."
 HOW = "Type a name, as view or Tensor.view, or words. Enter goes to the lesson."
 
 
-class ReferenceScreen(TutorScreen):
+class ReferenceScreen(SeekingScreen):
     """A field to search in, what fits, and the page of what is chosen.
 
     names: what to open at, the first that is known; () for everything. place: the entry to open.
@@ -40,9 +38,8 @@ class ReferenceScreen(TutorScreen):
         "Calls, terms and errors. Type to search; the entry under the cursor stands beside the "
         "list, and Enter opens the lesson that it comes from."
     )
-    CSS_PATH = "../styles/reference.tcss"
-
-    is_passing = True
+    NAME, TITLE, LIST = "Reference", "Look up", "hits"
+    PROMPT = "a name, a term, an error"
 
     def __init__(self, names: Sequence[str] = (), place: Place | None = None) -> None:
         super().__init__()
@@ -52,29 +49,17 @@ class ReferenceScreen(TutorScreen):
         self._lessons: tuple[str, ...] = ()
         self._pages: dict[str, str] = {}
 
-    def compose(self) -> ComposeResult:
-        """The list on the left, or above on a narrow terminal; the page beside it."""
-        yield TopLine()
-        with Horizontal(id="reference"):
-            with Vertical(id="found"):
-                yield Input(placeholder="a name, a term, an error", compact=True)
-                yield PointedList(id="hits", markup=False)
-            with VerticalScroll(id="entry"):
-                yield Static(id="entry-title")
-                yield Text("", classes="entry-text")
-                yield PointedList(id="entry-lessons", markup=False)
-        yield KeyBar()
-        yield self.too_small()
-
-    @property
-    def field(self) -> Input:
-        """Where one types."""
-        return self.query_one(Input)
+    def page(self) -> ComposeResult:
+        """An entry, and the lessons that it comes from."""
+        with VerticalScroll(id="entry"):
+            yield Static(id="entry-title")
+            yield Text("", classes="entry-text")
+            yield PointedList(id="entry-lessons", markup=False)
 
     @property
     def hits(self) -> OptionList:
         """What fits."""
-        return self.query_one("#hits", OptionList)
+        return self.listed
 
     @property
     def lessons(self) -> OptionList:
@@ -93,10 +78,7 @@ class ReferenceScreen(TutorScreen):
 
     def on_mount(self) -> None:
         """Read the reference, if it has not been read, and open it."""
-        self.top.place = ("Reference",)
-        self.field.cursor_blink = False
-        self.query_one("#found").border_title = "Look up"
-        self.field.focus()
+        self.prepare()
         self._open()
 
     @work(exit_on_error=False)
@@ -219,11 +201,6 @@ class ReferenceScreen(TutorScreen):
         """The page up or down."""
         frame = self.query_one("#entry", VerticalScroll)
         frame.scroll_relative(y=pages * max(1, frame.size.height - 1), animate=False)
-
-    def action_search(self) -> None:
-        """To the field, with what is in it selected."""
-        self.field.focus()
-        self.field.select_all()
 
     @on(Input.Submitted)
     @on(OptionList.OptionSelected, "#hits")

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Key
 from textual.timer import Timer
@@ -18,10 +18,7 @@ from tensortutor.course.model import Lesson
 from tensortutor.course.search import LESSON, STEP, CourseIndex, Found, Place
 from tensortutor.ui import describe, finding, glyphs, keys
 from tensortutor.ui.finding import HeadRow, MoreRow, Row
-from tensortutor.ui.screens.base import TutorScreen
-from tensortutor.ui.widgets.header import TopLine
-from tensortutor.ui.widgets.keybar import KeyBar
-from tensortutor.ui.widgets.pointed import PointedList
+from tensortutor.ui.screens.seeking import SeekingScreen
 
 READING_S = 0.1
 """How often to look whether more of the course has been read."""
@@ -30,19 +27,19 @@ PAUSE_S = 0.03
 DIM = "$foreground 60%"
 
 
-class SearchScreen(TutorScreen):
+class SearchScreen(SeekingScreen):
     """A field, what is found in groups, and the words around what was sought.
 
     query: what to begin with, selected, so that typing replaces it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*keys.SEARCH]
-    CSS_PATH = "../styles/reference.tcss"
     ABOUT = (
         "Everything in the course that has your words: lessons by title and goal, their text, the "
         "reference, errors. A name finds its call, a printed message its error. Enter goes there."
     )
-    is_passing = True
+    NAME, TITLE, LIST = "Search", "Search the course", "places"
+    PROMPT = "words, a name, an error"
 
     def __init__(self, query: str = "") -> None:
         super().__init__()
@@ -54,27 +51,19 @@ class SearchScreen(TutorScreen):
         self._reading: Timer | None = None
         self._waiting: Timer | None = None
 
-    def compose(self) -> ComposeResult:
-        """The list on the left, or above on a narrow terminal; what is found beside it."""
-        yield TopLine()
-        with Horizontal(id="search"):
-            with Vertical(id="found"):
-                yield Input(self._query, placeholder="words, a name, an error", compact=True)
-                yield PointedList(id="places", markup=False)
-            with VerticalScroll(id="place", can_focus=False):
-                yield Static(id="place-text")
-        yield KeyBar()
-        yield self.too_small()
+    def first_words(self) -> str:
+        """What is sought to begin with."""
+        return self._query
 
-    @property
-    def field(self) -> Input:
-        """Where one types."""
-        return self.query_one(Input)
+    def page(self) -> ComposeResult:
+        """The words around what is found."""
+        with VerticalScroll(id="place", can_focus=False):
+            yield Static(id="place-text")
 
     @property
     def places(self) -> OptionList:
         """What is found."""
-        return self.query_one("#places", OptionList)
+        return self.listed
 
     @property
     def rows(self) -> list[Row]:
@@ -109,10 +98,7 @@ class SearchScreen(TutorScreen):
 
     def on_mount(self) -> None:
         """Begin to read the course, if that has not begun."""
-        self.top.place = ("Search",)
-        self.field.cursor_blink = False
-        self.query_one("#found").border_title = "Search the course"
-        self.set_focus(self.field)
+        self.prepare()
         self.field.select_all()
         if self._early:
             self.field.value = self._early
@@ -239,11 +225,6 @@ class SearchScreen(TutorScreen):
     def action_page(self, pages: int) -> None:
         """Several rows on or back."""
         self.action_move(pages * max(1, self.places.size.height - 1))
-
-    def action_search(self) -> None:
-        """To the field, with what is in it selected."""
-        self.field.focus()
-        self.field.select_all()
 
     @on(Input.Submitted)
     @on(OptionList.OptionSelected)

@@ -192,6 +192,8 @@ class DrawingsPane(ResultPane):
             self._sheets[title].show(newest[title])
         if new:
             self._add(new)
+        if any(isinstance(event, Picture) and event.png for event in newest.values()):
+            graphics.ask(self.app, self._renew)
 
     def _add(self, sheets: Iterable[Sheet | Pixels]) -> None:
         for sheet in sheets:
@@ -201,6 +203,15 @@ class DrawingsPane(ResultPane):
         room.mount_all(sheets)
         room.share_out()
         self.post_message(self.Relabelled())
+
+    def _renew(self) -> None:
+        """The terminal has pixels: what is shown already gets them, too."""
+        drawings = [sheet.drawing for sheet in self._sheets.values()]
+        for sheet in self._sheets.values():
+            sheet.remove()
+        self._sheets = {}
+        if drawings and self.is_mounted:
+            self._add([sheet_for(drawing) for drawing in drawings])
 
     def concerns(self, event: Event) -> bool:
         """Drawings are shown here."""
