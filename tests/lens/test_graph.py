@@ -173,3 +173,50 @@ def test_a_graph_without_end_is_bounded_and_kept_alive_by_nobody(look):
     graph = seen.one(Graph)
     assert len(graph.nodes) <= 400
     assert graph.left_out > 0
+
+
+def test_leaves_stand_where_the_engine_passes_them_and_nothing_is_hung_on_them(look):
+    source = """
+    import torch
+    from torch import nn
+    from torch.utils.hooks import RemovableHandle
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.ReLU(), nn.Linear(3, 1))
+    model[0].weight.requires_grad_(False)
+    w = model[3].weight
+    loss = (model(torch.ones(2, 4)) + w.sum()).mean()
+    passed, todo, leaves = [], [loss.grad_fn], 0
+    while todo:
+        node = todo.pop()
+        if node.name().endswith("AccumulateGrad"):
+            name = next(n for n, p in model.named_parameters() if p is node.variable)
+            node.register_prehook(lambda _, name=name: passed.append(f"model.{name}"))
+        todo += [n for n, _ in node.next_functions if n is not None]
+    before = RemovableHandle.next_id
+    loss.backward()
+    print(RemovableHandle.next_id - before)
+    print(*dict.fromkeys(passed))
+    """
+    seen = look(textwrap.dedent(source))
+    hung, passed = "".join(e.text for e in seen if isinstance(e, Output)).splitlines()
+    graph = seen.one(Graph)
+    nodes = {one.id: one for one in graph.nodes}
+    order = [nodes[number] for number in root(graph, "loss").order]
+    assert int(hung) == sum(one.kind == "op" for one in order)
+    assert [one.variable for one in order if one.kind == "leaf"] == [
+        "w" if name == "model.3.weight" else name for name in passed.split()
+    ]
+    assert len(order) == len(graph.nodes)
+
+
+def test_a_leaf_that_gets_no_gradient_is_not_passed(look):
+    source = """
+    import torch
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    c = (a * b).sum()
+    c.backward(inputs=[b])
+    """
+    graph = graph_of(look, source)
+    passed = [node(graph, id=number).variable for number in root(graph, "c").order]
+    assert passed[-1] == "b"
+    assert "a" not in passed

@@ -8,7 +8,8 @@ profilers and transforms.
 
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
@@ -92,9 +93,19 @@ class Listener:
         if count < self._next.get(line, 0) or not self._may(line):
             return self._engine(outputs, *arguments, **more)
         self._next[line] = 2 * count
-        return self._listen(
-            frame, count, outputs, lambda: self._engine(outputs, *arguments, **more)
-        )
+        inputs = arguments[3] if len(arguments) > 3 else ()
+        heard = self._heard(frame, outputs, inputs if more.get("accumulate_grad") else None)
+        return self._listen(frame, count, heard, lambda: self._engine(outputs, *arguments, **more))
+
+    def _heard(self, frame: FrameType, outputs: Any, inputs: Any) -> "Heard | None":
+        begun = time.thread_time()
+        try:
+            with peek.quietly():
+                return Heard(frame, outputs, inputs)
+        except Exception:  # a defect of the lens is no reason not to run
+            return None
+        finally:
+            self._spent += time.thread_time() - begun
 
     def _learners_frame(self) -> FrameType | None:
         frame: FrameType | None = sys._getframe(2)
@@ -113,21 +124,13 @@ class Listener:
             return True
         return self._spent < GENEROUS_S + SHARE * (time.perf_counter() - self._begun)
 
-    def _listen(self, frame: FrameType, count: int, outputs: Any, run: Callable[[], Any]) -> Any:
-        begun = time.thread_time()
-        hooks: list[Any] = []
-        heard: Heard | None = None
-        try:
-            with peek.quietly():
-                heard = Heard(frame, outputs)
-                hooks = heard.hooks()
-        except Exception:  # a defect of the lens is no reason not to run
-            heard = None
-        self._spent += time.thread_time() - begun
+    def _listen(
+        self, frame: FrameType, count: int, heard: "Heard | None", run: Callable[[], Any]
+    ) -> Any:
         try:
             result = run()
         finally:
-            for hook in hooks:
+            for hook in heard.hooks if heard is not None else ():
                 hook.remove()
         if heard is not None:
             begun = time.thread_time()
@@ -141,9 +144,14 @@ class Listener:
 
 
 class Heard:
-    """One pass: the nodes before it, and what arrives at them."""
+    """One pass: the nodes before it, and what arrives at them.
 
-    def __init__(self, frame: FrameType, outputs: Any) -> None:
+    It listens at operations alone. A leaf's node may outlive the graph, and what is hung on it
+    slows every later pass, even when it has been taken away; when its turn comes is known anyway.
+    """
+
+    def __init__(self, frame: FrameType, outputs: Any, inputs: Any) -> None:
+        """inputs: the leaves that get a `.grad`, () for all, None if none does."""
         # Imported here: it builds on this module.
         from tensortutor.worker.lens.graph import Piece, mark_accumulated, walk
         from tensortutor.worker.lens.labels import Labels
@@ -157,22 +165,24 @@ class Heard:
         first = next(o for o in outputs if peek.is_tensor(o))
         self._name = labels.of_leaf(first)
         self._had_grad = set()
+        self._leaves = set()
         root = peek.get_grad_fn(first)
         number = None if root is None else walk(self._piece, root, labels)
         if number is None:
             raise LookupError("there is no graph to listen to")
         self._root = number
         mark_accumulated(self._piece)
-        for node in self._piece.nodes:
-            if node.kind == "leaf" and node.grad:
+        self.hooks: list[Any] = []
+        wanted = None if inputs is None else {id(one) for one in inputs}
+        for function in self._piece.functions[:MOST_NODES]:
+            node = self._piece.nodes[self._piece.numbers[id(function)]]
+            if node.kind != "leaf":
+                self.hooks.append(function.register_prehook(self._hook(node.id)))
+                continue
+            if node.grad:
                 self._had_grad.add(node.id)
-
-    def hooks(self) -> list[Any]:
-        """Listen at every node."""
-        return [
-            function.register_prehook(self._hook(self._piece.numbers[id(function)]))
-            for function in self._piece.functions[:MOST_NODES]
-        ]
+            if wanted is not None and (not wanted or id(function.variable) in wanted):
+                self._leaves.add(node.id)
 
     def _hook(self, number: int) -> Callable[[Any], None]:
         def arrive(gradients: Any) -> None:
@@ -202,9 +212,27 @@ class Heard:
                 if node.kind == "op" and saved_by(functions[node.id], self._labels)[1]:
                     marks = (*(mark for mark in marks if mark != "freed"), "freed")
                 nodes.append(replace(node, grad=words, grad_norm=norm, marks=marks))
-        return Capture(
-            self._name, line, count, count, nodes, list(self._piece.edges), self._root, self._order
-        )
+        edges = list(self._piece.edges)
+        order = list(with_leaves(self._order, edges, self._leaves))
+        return Capture(self._name, line, count, count, nodes, edges, self._root, order)
+
+
+def with_leaves(order: list[int], edges: list[GraphEdge], leaves: set[int]) -> Iterator[int]:
+    """The passed operations, and the leaves among them: each at once when its last part is there.
+
+    Autograd's engine puts them before all operations that wait.
+    """
+    following: dict[int, list[int]] = {}
+    for edge in edges:
+        if edge.target in leaves:
+            following.setdefault(edge.source, []).append(edge.target)
+    missing = Counter(target for targets in following.values() for target in targets)
+    for number in order:
+        yield number
+        for leaf in following.get(number, ()):
+            missing[leaf] -= 1
+            if not missing[leaf]:
+                yield leaf
 
 
 def arrived(gradient: Any) -> tuple[str, float | None]:
