@@ -99,11 +99,14 @@ def nearest(answer, rng, device):
     aside = torch.rand(3, 4, 5, device=device) * 0.8 - 0.4
     got = answer.back_to_u8(as_input(pixels + aside))
     expect_shape(got, pixels.shape, name="the picture")
-    near = (got.double() - pixels.double()).abs().max() <= 1
+    off = got.double() - pixels.double()
+    near = off.abs().max() <= 1
     cut = (
         "A conversion to uint8 cuts the fraction off: 99.9 becomes 99, and the "
         "picture gets darker each time."
     )
+    if off.max() > 0:
+        cut = "The nearest value lies above some numbers and below others. Round to it."
     expect_equal(
         got,
         pixels,
@@ -170,6 +173,11 @@ def back_to_u8(x):
     return (x * 127.5 + 127.5).clamp(0, 255).to(torch.uint8)
 
 
+@mutant("rounds up", caught_by=nearest)
+def back_to_u8(x):
+    return (x * 127.5 + 127.5).ceil().clamp(0, 255).to(torch.uint8)
+
+
 @mutant("lets the values wrap", caught_by=overshoot)
 def back_to_u8(x):
     return (x * 127.5 + 127.5).round().to(torch.uint8)
@@ -198,6 +206,11 @@ def back_to_u8(x):
 @accepted("lets a Python float promote the pixels")
 def normalize_u8(img):
     return (img - 127.5) / 127.5
+
+
+@accepted("looks each pixel up in a table of 256")
+def normalize_u8(img):
+    return torch.linspace(-1, 1, 256, device=img.device)[img.long()]
 
 
 @accepted("goes by 0 and 1")

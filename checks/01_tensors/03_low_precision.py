@@ -2,7 +2,15 @@
 
 import torch
 
-from tensortutor.checking import accepted, check, equivalent, expect_equal, expect_unchanged, mutant
+from tensortutor.checking import (
+    accepted,
+    check,
+    equivalent,
+    expect_equal,
+    expect_true,
+    expect_unchanged,
+    mutant,
+)
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 
@@ -40,6 +48,11 @@ def right(x, tol):
 def expect_choice(answer, x, tol, wanted, which, *, loses="", keeps=""):
     """loses: the hint for a choice that does not keep x; keeps: for one that keeps it too well."""
     got = answer.pick_dtype(x, tol)
+    expect_true(
+        isinstance(got, torch.dtype),
+        f"pick_dtype returns {got!r}, a dtype is wanted",
+        hint="A dtype is an object, `torch.float16`, and not its name.",
+    )
     order = [HALF, BRAIN, SINGLE]
     too_early = got in order and order.index(got) < order.index(wanted)
     general = f"{wanted} keeps every value within {tol:g}, and it is asked before {got}."
@@ -50,15 +63,19 @@ def expect_choice(answer, x, tol, wanted, which, *, loses="", keeps=""):
 @check("numbers that float16 holds go to float16")
 def fits(answer, rng, device):
     hint = "float16 is asked first: it keeps more digits, as long as the numbers fit."
+    size = "The size of the value counts, without its sign: below zero, tol * value is less than "
+    size += "any error."
     whole = torch.randint(1, 2049, (4, 5)) * (2 * torch.randint(0, 2, (4, 5)) - 1)
     for x, tol in (
-        (torch.tensor([1.0, 2.5, -3.0]), 1e-3),
+        (torch.tensor([1.0, 2.5, 3.0]), 1e-3),
         (torch.tensor([1.001, 1000.5]), 1e-3),
+        (torch.tensor([-1.0, -2.5, -1.001]), 1e-3),
         (torch.tensor([65504.0, -65504.0]), 1e-3),
         (whole.float(), 1e-6),
     ):
         which = f"values up to {x.abs().max():g}"
-        expect_choice(answer, x.to(device), tol, HALF, which, keeps=hint)
+        keeps = size if x.max() < 0 else hint
+        expect_choice(answer, x.to(device), tol, HALF, which, keeps=keeps)
 
 
 @check("a large number moves to bfloat16, whatever its sign")
@@ -120,7 +137,8 @@ def both_ways(answer, rng, device):
 
 @check("a zero does not spoil the test")
 def zeros(answer, rng, device):
-    hint = "0 is stored exactly, but 0 / 0 is nan, and nan <= tol is False."
+    hint = "0 is stored exactly: its error is 0, and so is tol * 0. `<` refuses that, and so does "
+    hint += "a quotient: 0 / 0 is nan, and nan <= tol is False."
     for x in (torch.tensor([0.0, 1.0]), torch.zeros(2, 3), torch.tensor(0.0)):
         which = f"{x.tolist()}"
         expect_choice(answer, x.to(device), 1e-3, HALF, which, keeps=hint)
@@ -274,6 +292,30 @@ def pick_dtype(x, tol):
     for dtype in (torch.float16, torch.bfloat16):
         back = x.to(dtype).float()
         if (((back - x) / x).abs() <= tol).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("wants the error below the bound", caught_by=zeros)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        if ((x.to(dtype).float() - x).abs() < tol * x.abs()).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("leaves the sign in the bound", caught_by=fits)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        if ((x.to(dtype).float() - x).abs() <= tol * x).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("lets allclose add its absolute tolerance", caught_by=tiny)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        if torch.allclose(x.to(dtype).float(), x, rtol=tol):
             return dtype
     return torch.float32
 

@@ -35,16 +35,16 @@ def middle(x, h, w):
     )
 
 
-def compare(answer, x, h, w, hint):
+def compare(answer, x, h, w, hint, shape_hint=""):
     with expect_unchanged(x, hint="Cropping reads. Only erase_center writes."):
         got = answer.crop_center(x, h, w)
     name = f"{h} by {w} of {list(x.shape)}"
-    expect_equal(got, middle(x, h, w), name=name, hint=hint, shape_hint=hint)
+    expect_equal(got, middle(x, h, w), name=name, hint=hint, shape_hint=shape_hint or hint)
 
 
 @check("the crop is the middle of the image")
 def centre(answer, rng, device):
-    h, w = rng.randrange(1, 6), rng.randrange(1, 6)
+    h, w = rng.sample(range(1, 6), 2)
     down, right = 2 * rng.randrange(1, 4), 2 * rng.randrange(1, 4)
     compare(
         answer,
@@ -52,6 +52,7 @@ def centre(answer, rng, device):
         h,
         w,
         hint="Half of what is left over belongs above the crop, and half of it to the left.",
+        shape_hint="h counts rows, dimension -2, and w columns, dimension -1.",
     )
 
 
@@ -114,19 +115,23 @@ def erases(answer, rng, device):
 
 @check("erasing leaves the border alone")
 def border(answer, rng, device):
-    value = round(rng.uniform(2, 9), 1)
-    x = torch.randn(3, 6, 7, device=device).transpose(0, 1)  # (6, 3, 7), not contiguous
+    value = rng.randrange(2, 9) + 0.5
+    x = torch.randn(3, 2, 6, 7, device=device).permute(2, 1, 0, 3)  # (6, 2, 3, 7), not contiguous
     for h, w in ((1, 2), (2, 7), (3, 3), (0, 4)):
         before, inner = x.clone(), torch.zeros_like(x, dtype=torch.bool)
         for row in inside(3, h):
             for column in inside(7, w):
-                inner[:, row, column] = True
+                inner[..., row, column] = True
         answer.erase_center(x, h, w, value)
+        outer = "Write to the middle of height and width, in every image, and to nothing else."
+        written = bool((x == before).logical_or(inner).all())
+        lost = "reshape and flatten copy where the layout asks for it, and a copy is thrown away."
+        chosen = "What is written is the caller's value, as it is."
         expect_equal(
             x,
             before.masked_fill(inner, value),
             name=f"x after erasing {h} by {w} of {list(x.shape)}",
-            hint="Write to the middle of height and width, in every image, and to nothing else.",
+            hint=(lost if torch.equal(x, before) else chosen) if written else outer,
         )
 
 
@@ -198,6 +203,25 @@ def erase_center(x, h, w, value):
     top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
     rows = torch.arange(top, top + h, device=x.device)
     x[..., rows, :][..., left : left + w] = value
+
+
+@mutant("erases in a list of images, which may be a copy", caught_by=border)
+def erase_center(x, h, w, value):
+    images = x.reshape(-1, *x.shape[-2:])
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    images[:, top : top + h, left : left + w] = value
+
+
+@mutant("cuts the value to an int", caught_by=border)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    x[..., top : top + h, left : left + w] = int(value)
+
+
+@mutant("swaps height and width", caught_by=centre)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - w) // 2, (x.shape[-1] - h) // 2
+    return x[..., top : top + w, left : left + h]
 
 
 @mutant("erases whole rows", caught_by=border)

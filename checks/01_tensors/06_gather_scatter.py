@@ -64,6 +64,23 @@ def one_each(answer, rng, device):
     expect_shape(got, tok.shape, hint=every if getattr(got, "ndim", 0) == 4 else left)
 
 
+@check("the probabilities over the vocabulary add up to 1")
+def normalised(answer, rng, device):
+    b, t, v = sizes(rng)
+    logits, _ = problem(rng, device, b, t, v)
+    total = torch.zeros(b, t, device=device)
+    hint = "A logit is not yet a log-probability. Normalise each place over its V scores, and "
+    hint += "return the log as it is: 0 or less."
+    for token in range(v):
+        tok = torch.full((b, t), token, device=device)
+        got = answer.pick_logprobs(logits, tok)
+        expect_shape(got, (b, t))
+        total = total + got.exp()
+    expect_close(
+        total, torch.ones(b, t, device=device), name="the sum of exp over all tokens", hint=hint
+    )
+
+
 @check("each place reads its own token")
 def own_token(answer, rng, device):
     logits, tok = problem(rng, device, *sizes(rng))
@@ -76,22 +93,6 @@ def own_token(answer, rng, device):
             hint="Entry [i, j] is about the token tok[i, j] and the scores logits[i, j], "
             "whether that token was likely or not.",
         )
-
-
-@check("the probabilities over the vocabulary add up to 1")
-def normalised(answer, rng, device):
-    b, t, v = sizes(rng)
-    logits, _ = problem(rng, device, b, t, v)
-    total = torch.zeros(b, t, device=device)
-    hint = "A logit is not yet a log-probability. Normalise each place over its V scores first."
-    for token in range(v):
-        tok = torch.full((b, t), token, device=device)
-        got = answer.pick_logprobs(logits, tok)
-        expect_shape(got, (b, t))
-        total = total + got.exp()
-    expect_close(
-        total, torch.ones(b, t, device=device), name="the sum of exp over all tokens", hint=hint
-    )
 
 
 @check("equal sizes hide no mistake")

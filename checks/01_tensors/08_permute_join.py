@@ -51,7 +51,11 @@ def full_grid(rng):
 def whole_tiles(answer, rng, device):
     rows, nrow, c, h, w = full_grid(rng)
     got = answer.make_grid(numbered(device, rows * nrow, c, h, w), nrow)
-    expect_shape(got, (c, rows * h, nrow * w))
+    expect_shape(
+        got,
+        (c, rows * h, nrow * w),
+        hint=f"{rows * nrow} images, {nrow} of them side by side, are {rows} rows and no more.",
+    )
     for row in range(rows):
         for column in range(nrow):
             tile = got[:, row * h : (row + 1) * h, column * w : (column + 1) * w]
@@ -181,6 +185,15 @@ def make_grid(imgs, nrow):
     imgs = padded(imgs, nrow)
     rows = len(imgs) // nrow
     grid = imgs.reshape(rows, nrow, c, h, w).permute(0, 3, 1, 4, 2)
+    return grid.reshape(c, rows * h, nrow * w)
+
+
+@mutant("adds a row even where none is needed", caught_by=whole_tiles)
+def make_grid(imgs, nrow):
+    n, c, h, w = imgs.shape
+    rows = n // nrow + 1
+    imgs = torch.cat([imgs, imgs.new_zeros(rows * nrow - n, c, h, w)])
+    grid = imgs.reshape(rows, nrow, c, h, w).permute(2, 0, 3, 1, 4)
     return grid.reshape(c, rows * h, nrow * w)
 
 

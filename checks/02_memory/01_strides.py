@@ -5,7 +5,14 @@ import math
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_equal, expect_raises, mutant
+from tensortutor.checking import (
+    accepted,
+    advising,
+    check,
+    expect_equal,
+    expect_raises,
+    mutant,
+)
 
 
 def row_major(answer, shape, hint):
@@ -32,7 +39,9 @@ def some(rng, indices):
 def compare(answer, rng, x, hint):
     """`place` names the place of elements of x, which holds the places themselves."""
     for index in some(rng, itertools.product(*map(range, x.shape))):
-        got = asked(answer, x, index)
+        inside = "This index lies inside the shape. A place may lie anywhere in the storage."
+        with advising(IndexError, hint=inside):
+            got = asked(answer, x, index)
         expect_equal(got, x[index].item(), name=f"the place of {index}", hint=hint)
 
 
@@ -96,12 +105,10 @@ def negative(answer, rng, device):
     for view in (x, x[1], x[1, 0]):
         every = itertools.product(*(range(-n, n) for n in view.shape))
         for index in some(rng, (index for index in every if min(index) < 0)):
-            expect_equal(
-                asked(answer, view, index),
-                view[index].item(),
-                name=f"the place of {index}",
-                hint="-1 is the last element of its own dimension and -size the first.",
-            )
+            hint = "-1 is the last element of its own dimension and -size the first."
+            with advising(IndexError, hint=hint):
+                got = asked(answer, view, index)
+            expect_equal(got, view[index].item(), name=f"the place of {index}", hint=hint)
 
 
 @check("an index outside of the shape is refused")
@@ -219,6 +226,16 @@ def place(index, shape, stride, offset):
     return offset + sum(i * step for i, step in zip(counted, stride))
 
 
+@mutant("refuses the first element counted from the end", caught_by=negative)
+def place(index, shape, stride, offset):
+    at = offset
+    for i, size, step in zip(index, shape, stride):
+        if abs(i) >= size:
+            raise IndexError(i)
+        at += i % size * step
+    return at
+
+
 @mutant("wraps around", caught_by=outside)
 def place(index, shape, stride, offset):
     return offset + sum(i % n * step for i, n, step in zip(index, shape, stride))
@@ -256,6 +273,12 @@ def row_major_strides(shape):
     for size in reversed(shape[1:]):
         strides = (strides[0] * max(1, size) if strides else max(1, size), *strides)
     return (*strides, 1) if shape else ()
+
+
+@accepted("accumulates the products")
+def row_major_strides(shape):
+    sizes = (size or 1 for size in reversed(shape[1:]))
+    return tuple(itertools.accumulate(sizes, lambda a, b: a * b, initial=1))[::-1][: len(shape)]
 
 
 @accepted("lets Python's range count from the end and refuse")

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_equal, mutant
+from tensortutor.checking import accepted, check, expect_equal, expect_true, mutant
 
 
 def block(rng, device, rank=3):
@@ -44,7 +44,9 @@ def gapped(x):
 
 def turned(x):
     """Views of x that are read in another order than memory's."""
-    return x.transpose(1, 2), x.permute(2, 0, 1), x[0].T, x.permute(1, 0, 2), x.permute(1, 2, 0)
+    orders = (0, 2, 1), (2, 0, 1), (1, 0, 2), (1, 2, 0)
+    inner = x.unflatten(2, (1, -1)).expand(-1, -1, 3, -1).clone().transpose(1, 2)
+    return *(x.permute(order) for order in orders), x[0].T, inner
 
 
 def with_ones(x):
@@ -75,6 +77,7 @@ def small(x):
     )  # fmt: skip
 
 
+PLAIN = "Shape and stride are tuples of ints, and a comparison of ints is all that is needed."
 FRESH = "Fresh tensors are contiguous and flatten, and so do slices along the first dimension."
 
 
@@ -161,6 +164,40 @@ def flatten_stretched(answer, rng, device):
 def flatten_small(answer, rng, device):
     hint = "An empty tensor flattens to an empty row, whatever its strides say."
     compare_flatten(answer, small(block(rng, device)), hint)
+
+
+@check("both work with plain numbers: no tensor is made", counts_calls=True)
+def plain_numbers(answer, rng, device):
+    x = block(rng, device)
+    labels = [label(view) for view in (x, x[:, ::2], x.transpose(1, 2))]
+    for shape, stride in labels:
+        answer.is_contig(shape, stride)
+        answer.can_flatten(shape, stride)
+    asked = sum(answer.calls.values())
+    expect_true(asked == 0, f"PyTorch is asked {asked} times", hint=PLAIN)
+
+
+@mutant("asks for a contiguous tensor", caught_by=plain_numbers)
+def is_contig(shape, stride):
+    x = torch.empty_strided(shape, stride)
+    return x.contiguous() is x
+
+
+@mutant("flattens a tensor", caught_by=plain_numbers)
+def can_flatten(shape, stride):
+    x = torch.empty_strided(shape, stride)
+    return x.flatten().data_ptr() == x.data_ptr()
+
+
+@mutant("compares the outermost stride alone", caught_by=flatten_order)
+def can_flatten(shape, stride):
+    dims = [(n, s) for n, s in zip(shape, stride) if n != 1]
+    if 0 in shape or len(dims) < 2:
+        return True
+    step = dims[-1][1]
+    for n, _ in dims[1:]:
+        step *= n
+    return dims[0][1] == step
 
 
 @mutant("multiplies from the left", caught_by=contig_fresh)

@@ -172,6 +172,20 @@ def left_alone(answer, rng, device):
         expect_copy(got[name], x, name=f"{name!r}", hint=hint)
 
 
+@check("a second call sees what training has changed")
+def called_again(answer, rng, device):
+    x = torch.randn(rng.randint(2, 6), 3, device=device)
+    state = {"embed": x[:2], "head": x[:2].detach()}
+    first = answer.compact_state(state)
+    kept = compacts(first["embed"])
+    x += 1
+    hint = "Remember what you made for the length of one call. The next checkpoint has new values."
+    second = answer.compact_state(state)
+    expect_equal(second["embed"], compacts(x[:2]), name="'embed', after an update", hint=hint)
+    earlier = "'embed' of the first checkpoint, after the second,"
+    expect_equal(first["embed"], kept, name=earlier, hint=hint)
+
+
 @mutant("asks for contiguous memory", caught_by=minimal)
 def compact(x):
     return x.contiguous()
@@ -233,6 +247,16 @@ def compact_state(state):
 @mutant("copies the whole state deeply", caught_by=state_minimal)
 def compact_state(state):
     return copy.deepcopy(state)
+
+
+@mutant("remembers from call to call", caught_by=called_again)
+def compact_state(state, made={}):  # noqa: B006
+    result = {}
+    for name, x in state.items():
+        label = (x.data_ptr(), x.shape, x.stride(), x.dtype)
+        made.setdefault(label, x.clone())
+        result[name] = made[label]
+    return result
 
 
 def by_label(state, label):

@@ -44,6 +44,8 @@ def expect_loss(answer, pred, target, hint):
     expect_shape(got, (), name="the loss", hint="One number: the mean over all pairs.")
     if torch.isclose(got.detach().double(), right * target.numel(), rtol=1e-4):
         hint = "That is the sum over the pairs. The loss is their mean."
+    elif torch.isclose(got.detach().double(), right.sqrt(), rtol=1e-4):
+        hint = "That is the root of the loss. The mean squared error is the mean of the squares."
     expect_close(got, right, dtype=pred.dtype, name="the loss", hint=hint)
 
 
@@ -188,6 +190,18 @@ def safe_mse(pred, target):
 @mutant("adds up and does not divide", caught_by=column)
 def safe_mse(pred, target):
     return ((paired(pred, target) - target) ** 2).sum()
+
+
+@mutant("takes the root", caught_by=column)
+def safe_mse(pred, target):
+    return ((paired(pred, target) - target) ** 2).mean().sqrt()
+
+
+@mutant("allows the extra dimension on either side", caught_by=same_count)
+def safe_mse(pred, target):
+    if target.ndim == pred.ndim + 1 and target.shape[-1] == 1:
+        target = target[..., 0]
+    return ((paired(pred, target) - target) ** 2).mean()
 
 
 @mutant("squeezes both", caught_by=same_count)

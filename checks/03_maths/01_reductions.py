@@ -149,7 +149,8 @@ def eps_added(answer, rng, device):
         x,
         0,
         eps=eps,
-        hint="Divide by std + eps: not by sqrt(var + eps), and not by the larger of the two.",
+        hint="Divide by std + eps, with the caller's eps: not by sqrt(var + eps), and not by the "
+        "larger of the two.",
     )
 
 
@@ -268,6 +269,20 @@ def standardize(x, dim, eps=EPS):
     x = x if x.is_floating_point() else x.float()
     std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
     return (x - mean) / std.clamp(min=eps)
+
+
+@mutant("ignores the caller's eps", caught_by=eps_added)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
+    return (x - mean) / (std + 1e-5)
+
+
+@mutant("puts the dimension back in front", caught_by=square)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    std, mean = torch.std_mean(x, dim, correction=0)
+    return (x - mean[None]) / (std[None] + eps)
 
 
 @mutant("has another eps of its own", caught_by=default_eps)

@@ -70,26 +70,6 @@ def shape(answer, rng, device):
     )
 
 
-@check("D meets the queries and E the keys")
-def values(answer, rng, device):
-    compare(
-        answer,
-        problem(device, *six(rng)),
-        hint="Row d of a matrix belongs to entry d of the query, column e to entry e of the key.",
-    )
-
-
-@check("equal sizes hide no mistake")
-def cube(answer, rng, device):
-    n = rng.randrange(3, 6)
-    compare(
-        answer,
-        problem(device, n, n, n, n, n, n),
-        hint="All sizes are equal, so a matrix that lies the wrong way round, or a `.T` that "
-        "reverses all dimensions where `.mT` swaps two, raises nothing.",
-    )
-
-
 @check("a text meets only itself")
 def texts_apart(answer, rng, device):
     b, r, q, k, d, e = six(rng)
@@ -118,19 +98,38 @@ def texts_apart(answer, rng, device):
 @check("each relation uses its own matrix")
 def relations_apart(answer, rng, device):
     b, r, q, k, d, e = six(rng)
-    queries, weight, keys = problem(device, b, r, q, k, d, e)
-    chosen = rng.randrange(r)
-    weight[chosen] = 0
-    got = answer.bilinear(queries, weight, keys)
     hint = "The relation's letter belongs to W and to the result. It must not be added up."
-    expect_shape(got, (b, r, q, k))
-    expect_close(
-        got[:, chosen],
-        torch.zeros(b, q, k, device=device),
-        name=f"relation {chosen}, whose matrix is zero,",
-        hint=hint,
+    for chosen in (0, r - 1):
+        queries, weight, keys = problem(device, b, r, q, k, d, e)
+        weight[chosen] = 0
+        got = answer.bilinear(queries, weight, keys)
+        expect_shape(got, (b, r, q, k))
+        expect_close(
+            got[:, chosen],
+            torch.zeros(b, q, k, device=device),
+            name=f"relation {chosen}, whose matrix is zero,",
+            hint=hint,
+        )
+
+
+@check("D meets the queries and E the keys")
+def values(answer, rng, device):
+    compare(
+        answer,
+        problem(device, *six(rng)),
+        hint="Row d of a matrix belongs to entry d of the query, column e to entry e of the key.",
     )
-    compare(answer, (queries, weight, keys), hint=hint)
+
+
+@check("equal sizes hide no mistake")
+def cube(answer, rng, device):
+    n = rng.randrange(3, 6)
+    compare(
+        answer,
+        problem(device, n, n, n, n, n, n),
+        hint="All sizes are equal, so a matrix that lies the wrong way round, or a `.T` that "
+        "reverses all dimensions where `.mT` swaps two, raises nothing.",
+    )
 
 
 @check("sizes of 1 and 0 stay")
@@ -249,6 +248,18 @@ def bilinear(q, W, k):
 def bilinear(q, W, k):
     half = torch.einsum("rde,bke->brdk", W, k)
     return q.unsqueeze(1) @ half
+
+
+@accepted("contracts with tensordot")
+def bilinear(q, W, k):
+    half = torch.tensordot(q, W, dims=([2], [1]))  # (B, Q, R, E)
+    return half.transpose(1, 2) @ k.mT[:, None]
+
+
+@accepted("maps over texts and relations")
+def bilinear(q, W, k):
+    one = torch.vmap(lambda a, w, b: a @ w @ b.mT, in_dims=(None, 0, None))
+    return torch.vmap(one, in_dims=(0, None, 0))(q, W, k)
 
 
 @accepted("relation by relation")

@@ -18,6 +18,7 @@ DIAGONAL = (
     "The penalty belongs to each w on its own: lam stands on the diagonal of X^T X and nowhere "
     "else."
 )
+STRENGTH = "The formula has lam itself: not its square, not lam times N, and not no lam."
 
 
 def problem(device, *shape, dtype=torch.float64):
@@ -47,13 +48,15 @@ def stationary(answer, rng, device):
     lam = rng.uniform(0.5, 0.9)
     w = answer.ridge(X, y, lam)
     expect_shape(w, (d,), name="w")
-    expect_close(
-        X.mT @ (X @ w.double() - y) + lam * w,
-        torch.zeros_like(w),
-        name="X^T (X w - y) + lam w",
-        atol=1e-7,
-        hint=DIAGONAL,
-    )
+    pull = X.mT @ (y - X @ w.double())  # of the data; lam * w holds against it
+    off = lam * w - pull
+    used = (pull @ w.double() / (w.double() @ w.double())).item()  # the penalty that w answers to
+    hint = DIAGONAL
+    if off.abs().max() < 1e-4 * pull.abs().max():
+        hint = "w is nearly right: digits were lost, in a dtype or by stopping too early."
+    elif torch.allclose(used * w.double(), pull):
+        hint = f"lam is {lam:.3g}, and this w answers to a penalty of {used:.3g}. {STRENGTH}"
+    expect_close(off, torch.zeros_like(w), name="X^T (X w - y) + lam w", atol=1e-7, hint=hint)
 
 
 @check("lam is as strong as the formula says")
@@ -66,7 +69,7 @@ def strength(answer, rng, device):
             y,
             lam,
             name=f"w for lam = {lam:.3g}",
-            hint="The formula has lam itself: not its square, not lam times N, and not no lam.",
+            hint=STRENGTH,
         )
 
 
@@ -126,7 +129,9 @@ def batches(answer, rng, device):
     )
     for lead in ((3,), (n,), (d,), (2, 3), (1,)):
         X, y = problem(device, *lead, n, d)
-        compare(answer, X, y, 0.5, name=f"w for X of {list(X.shape)}", hint=hint, shape_hint=hint)
+        name = f"w for X of {list(X.shape)}"
+        with advising(RuntimeError, hint=hint):
+            compare(answer, X, y, 0.5, name=name, hint=hint, shape_hint=hint)
 
 
 @check("sizes of 1 and 0 work")
@@ -196,6 +201,19 @@ def ridge(X, y, lam):
 @mutant("ignores lam", caught_by=strength)
 def ridge(X, y, lam):
     return torch.linalg.lstsq(X, y[..., None]).solution[..., 0]
+
+
+@mutant("takes the derivative of the penalty twice", caught_by=stationary)
+def ridge(X, y, lam):
+    A = X.mT @ X + 2 * lam * identity(X)
+    return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("leaves the first feature without a penalty", caught_by=stationary)
+def ridge(X, y, lam):
+    free = identity(X)
+    free[0, 0] = 0
+    return torch.linalg.solve(X.mT @ X + lam * free, X.mT @ y[..., None])[..., 0]
 
 
 @mutant("squares lam", caught_by=strength)
@@ -305,6 +323,13 @@ def ridge(X, y, lam):
     tall = torch.cat([X, extra], -2)
     target = torch.cat([y, y.new_zeros(*y.shape[:-1], D)], -1)
     return torch.linalg.lstsq(tall, target[..., None]).solution[..., 0]
+
+
+@accepted("through the singular values")
+def ridge(X, y, lam):
+    U, s, Vh = torch.linalg.svd(X, full_matrices=False)
+    along = (U.mT @ y[..., None])[..., 0] * s / (s**2 + lam)
+    return (Vh.mT @ along[..., None])[..., 0]
 
 
 @accepted("through the eigenvalues")

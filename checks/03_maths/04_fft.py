@@ -6,6 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     equivalent,
     expect_close,
@@ -18,15 +19,18 @@ from tensortutor.checking import (
 
 
 class Transforms(TorchDispatchMode):
-    """Counts the Fourier transforms that are made, under whatever name they are called."""
+    """Counts the Fourier transforms, under whatever name they are called, and makes them all 0."""
 
     def __init__(self):
         super().__init__()
         self.count = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += "_fft_" in str(func)
-        return func(*args, **(kwargs or {}))
+        out = func(*args, **(kwargs or {}))
+        if "_fft_" not in str(func):
+            return out
+        self.count += 1
+        return torch.zeros_like(out)
 
 
 def wanted(x, k):
@@ -65,12 +69,35 @@ def length(answer, rng, device):
 
 @check("the result is real")
 def real(answer, rng, device):
-    got = answer.fft_conv(*signals(device, rng.randrange(4, 9), 3))
+    x, k = signals(device, rng.randrange(4, 9), 3)
+    x[0], k[0] = 2, -3  # the first value of the result is -6
+    got = answer.fft_conv(x, k)
     expect_dtype(
         got,
         torch.float32,
         hint="`ifft` returns complex numbers, and `abs()` of them loses the sign. `irfft` "
         "knows that the signal is real.",
+    )
+    expect_true(
+        bool((got < 0).any()),
+        "no value of the result is below 0, though 2 * -3 is the first",
+        hint="`abs()` of a complex number is its size, and the sign is lost. The real part has it.",
+    )
+
+
+@check("the kernel runs forwards")
+def forwards(answer, rng, device):
+    m = rng.randrange(3, 8)
+    x = torch.zeros(6, device=device)
+    x[0] = 1
+    k = torch.arange(1.0, m + 1, device=device)
+    compare(
+        answer,
+        x,
+        k,
+        name="the echo of a single clap",
+        hint="A single 1 at the front gives back k itself. With `conj()` or a flipped kernel it "
+        "is a correlation.",
     )
 
 
@@ -93,22 +120,6 @@ def no_wrap(answer, rng, device):
         "after: it comes back at the front. Make the circle larger with n=.",
     )
     compare(answer, x, k, hint="Each value of k starts a copy of x.")
-
-
-@check("the kernel runs forwards")
-def forwards(answer, rng, device):
-    m = rng.randrange(3, 8)
-    x = torch.zeros(6, device=device)
-    x[0] = 1
-    k = torch.arange(1.0, m + 1, device=device)
-    compare(
-        answer,
-        x,
-        k,
-        name="the echo of a single clap",
-        hint="A single 1 at the front gives back k itself. With `conj()` or a flipped kernel it "
-        "is a correlation.",
-    )
 
 
 @check("odd and even lengths are both right")
@@ -178,25 +189,20 @@ def double(answer, rng, device):
 def half(answer, rng, device):
     for dtype in (torch.float16, torch.bfloat16):
         x, k = signals(device, rng.randrange(5, 12), 4, dtype)
-        compare(
-            answer,
-            x,
-            k,
-            tolerance=1e-2,
-            name=f"the result for {dtype}",
-            dtype_hint="Convert both inputs to float32 before the transforms, and the result back.",
-        )
+        hint = "Convert both inputs to float32 before the transforms, and the result back."
+        name = f"the result for {dtype}"
+        with advising(RuntimeError, saying="Unsupported dtype", hint=hint):
+            compare(answer, x, k, tolerance=1e-2, name=name, dtype_hint=hint)
 
 
 @check("the FFT does the work")
 def by_fft(answer, rng, device):
     with Transforms() as transforms:
-        answer.fft_conv(*signals(device, 40, 30))
-    expect_true(
-        transforms.count > 0,
-        "no Fourier transform is made",
-        hint="A direct convolution takes N * M multiplications. Here they are to be saved.",
-    )
+        got = answer.fft_conv(*signals(device, 40, 30))
+    hint = "A direct convolution takes N * M multiplications. Here they are to be saved."
+    expect_true(transforms.count > 0, "no Fourier transform is made", hint=hint)
+    unused = "a Fourier transform is made, and the result is the same without it"
+    expect_true(not got.any(), unused, hint=hint)
 
 
 @check("the inputs are left as they were")
@@ -248,6 +254,30 @@ def fft_conv(x, k):
 def fft_conv(x, k):
     n = x.shape[-1] + k.shape[-1] - 1
     return transform(x, k, n, n + n % 2)[..., :n]
+
+
+@mutant("takes the size of the complex numbers", caught_by=real)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    product = torch.fft.fft(x.to(wide), n=n) * torch.fft.fft(k.to(wide), n=n)
+    return torch.fft.ifft(product).abs().to(x.dtype)
+
+
+@mutant("adds the spectra", caught_by=forwards)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    total = torch.fft.rfft(x.to(wide), n=n) + torch.fft.rfft(k.to(wide), n=n)
+    return torch.fft.irfft(total, n=n).to(x.dtype)
+
+
+@mutant("minds float16 and forgets bfloat16", caught_by=half)
+def fft_conv(x, k):
+    if x.dtype == torch.float16:
+        return fft_conv(x.float(), k.float()).to(x.dtype)
+    n = x.shape[-1] + k.shape[-1] - 1
+    return torch.fft.irfft(torch.fft.rfft(x, n=n) * torch.fft.rfft(k, n=n), n=n)
 
 
 @mutant("returns complex numbers", caught_by=real)
@@ -304,6 +334,16 @@ def fft_conv(x, k):
 
 @mutant("adds the copies up one by one", caught_by=by_fft)
 def fft_conv(x, k):
+    n, m = x.shape[-1], k.shape[-1]
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    padded = functional.pad(x.to(wide), (m - 1, m - 1))
+    copies = [padded[..., m - 1 - i : 2 * m - 2 - i + n] * k[..., i, None] for i in range(m)]
+    return sum(copies).to(x.dtype)
+
+
+@mutant("transforms for show", caught_by=by_fft)
+def fft_conv(x, k):
+    torch.fft.rfft(x.float())
     n, m = x.shape[-1], k.shape[-1]
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     padded = functional.pad(x.to(wide), (m - 1, m - 1))

@@ -91,20 +91,34 @@ def dims(answer, rng, device):
 
 @check("scores around 1000 do not overflow")
 def large(answer, rng, device):
-    x = scores(rng, device, 3, rng.randrange(2, 6)) + rng.choice((200, 1000, 3000))
-    compare(answer, x, 1, hint="exp of more than 88.7 is inf. Subtract the largest score first.")
+    x = scores(rng, device, 3, rng.randrange(2, 6))
+    hint = "exp of more than 88.7 is inf, in float64 of more than 709. Subtract the largest score "
+    hint += "first."
+    for far in (200, 1000, 3000):
+        compare(answer, x + far, 1, hint=hint)
 
 
-@check("scores around -1000 do not vanish")
-def small(answer, rng, device):
-    x = scores(rng, device, 3, rng.randrange(2, 6)) - rng.choice((200, 1000, 3000))
+@check("one score far from the others does not overflow either")
+def spread(answer, rng, device):
+    x = scores(rng, device, 3, rng.randrange(3, 6)).contiguous()
+    x[0, 0] += 600
+    x[1, 0] -= 600
     compare(
         answer,
         x,
         1,
-        hint="The exps are all 0, and log(0) is -inf. Relative to their own maximum, the scores "
-        "are near 0.",
+        hint="Any constant cancels, but only the largest score makes every exponent 0 or less. "
+        "Less a mean, or less the largest size, some exp overflows or all of them vanish.",
     )
+
+
+@check("scores around -1000 do not vanish")
+def small(answer, rng, device):
+    x = scores(rng, device, 3, rng.randrange(2, 6))
+    hint = "The exps are all 0, and log(0) is -inf. Relative to their own maximum, the scores "
+    hint += "are near 0."
+    for far in (200, 1000, 3000):
+        compare(answer, x - far, 1, hint=hint)
 
 
 @check("each row is shifted by its own maximum")
@@ -272,6 +286,25 @@ def switched_off(answer, rng, device):
 @mutant("takes exp, sum and log as they stand", caught_by=large)
 def my_logsumexp(x, dim):
     return x.exp().sum(dim).log()
+
+
+@mutant("does it in float64", caught_by=large)
+def my_logsumexp(x, dim):
+    return x.double().exp().sum(dim).log().to(x.dtype)
+
+
+@mutant("subtracts the mean", caught_by=spread)
+def my_logsumexp(x, dim):
+    m = x.mean(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    return ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
+
+
+@mutant("subtracts the largest size", caught_by=spread)
+def my_logsumexp(x, dim):
+    m = x.abs().amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    return ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
 
 
 @mutant("cuts the scores off at 88", caught_by=large)

@@ -165,7 +165,7 @@ def streaming(answer, rng, device):
         most <= 1,
         f"{most} batches were still in memory when the next was asked for",
         hint="The data set does not fit into memory. Three things are enough to remember: "
-        "count, mean and squares.",
+        "count, mean and squares. A row of a batch is a view, and keeps the whole batch.",
     )
     hint = "The batches can be walked once. A second loop over them finds nothing."
     expect_stats(got, copies, hint=hint, mean_hint=hint)
@@ -363,6 +363,17 @@ def running_stats(batches):
 def running_stats(batches):
     x = torch.cat(list(batches))
     return x.mean(0), x.var(0, correction=0)
+
+
+@mutant("keeps a row of the first batch", caught_by=streaming)
+def running_stats(batches):
+    first, count, total, squares = None, 0, 0.0, 0.0
+    for x in batches:
+        if len(x):
+            first = x[0] if first is None else first
+            count, total = count + len(x), total + (x - first).sum(0)
+            squares = squares + (x - first).square().sum(0)
+    return first + total / count, squares / count - (total / count) ** 2
 
 
 @mutant("walks twice, once for the mean", caught_by=streaming)

@@ -18,6 +18,8 @@ from tensortutor.checking import (
 )
 
 OTHERS = "Python's random", "NumPy's global generator"
+ODD = (31, 37, 101, 997, 1009, 7919, 9973, 10007, 65537, 99991, 100003, 1000003, 10**9 + 7)
+"""Factors with which people make one number of two."""
 
 
 def parts(answer, n, frac, seed):
@@ -140,18 +142,20 @@ def mixed(answer, rng, device):
 
 @check("split: the seed decides, and nothing else")
 def repeatable(answer, rng, device):
-    seed, n = seed_of(rng), rng.randrange(40, 80)
-    first, _ = parts(answer, n, 0.5, seed)
-    torch.rand(rng.randrange(1, 9))
-    random.random()
-    np.random.rand()
-    again, _ = parts(answer, n, 0.5, seed)
-    expect_equal(
-        again,
-        first,
-        name="the first part, asked for again,",
-        hint="The same arguments must give the same parts, whatever was drawn in between.",
-    )
+    n = rng.randrange(40, 80)
+    for seed in (0, seed_of(rng)):
+        first, _ = parts(answer, n, 0.5, seed)
+        torch.rand(rng.randrange(1, 9))
+        random.random()
+        np.random.rand()
+        again, _ = parts(answer, n, 0.5, seed)
+        expect_equal(
+            again,
+            first,
+            name=f"the first part for the seed {seed}, asked for again,",
+            hint="The same arguments must give the same parts, whatever was drawn in between. 0 "
+            "is a seed like any other.",
+        )
     for other in ((seed + 1) % 2**32, seed // 2 + 1):
         part, _ = parts(answer, n, 0.5, other)
         expect_true(
@@ -191,6 +195,13 @@ def resumable(answer, rng, device):
 def epochs_differ(answer, rng, device):
     n = rng.randrange(30, 60)
     for seed in (seed_of(rng), 0):
+        start, later = (order_of(answer, n, seed, epoch) for epoch in (0, n))
+        expect_true(
+            not torch.equal(start, later),
+            f"epoch {n} has the order of epoch 0, for {n} samples",
+            hint="An order that is turned by the epoch is back after n of them, and in all of "
+            "them each sample follows the same one. Draw each epoch anew.",
+        )
         seen = {tuple(order_of(answer, n, seed, epoch).tolist()) for epoch in range(6)}
         expect_true(
             len(seen) == 6,
@@ -203,8 +214,11 @@ def epochs_differ(answer, rng, device):
 def seeds_apart(answer, rng, device):
     n, seed = rng.randrange(30, 60), rng.choice((0, 1))
     pairs = [(seed + i, epoch) for i in range(5) for epoch in range(5)]
-    pairs += [(1, 11), (11, 1), (6, 12), (12, 6)]
+    pairs += [(0, 1), (1, 11), (11, 1), (6, 12), (12, 6)]
     pairs += [(0, many) for many in (100, 128, 1000, 1024)]  # a multiplier is not enough
+    pairs += [(2**bits, 0) for bits in (8, 16, 20, 24, 26, 29, 31)]  # an even one shifts bits out
+    for factor in ODD:
+        pairs += [(factor, 0), (pow(factor, -1, 2**32), 0)]  # seed + factor * 1, factor * seed + 1
     seen = {}
     for pair in dict.fromkeys(pairs):
         order = tuple(order_of(answer, n, *pair).tolist())
@@ -250,6 +264,11 @@ def split(n, frac, seed):
 @mutant("does not seed its generator", caught_by=repeatable)
 def split(n, frac, seed):
     return cut(torch.randperm(n, generator=torch.Generator()), frac)
+
+
+@mutant("takes the seed 0 for no seed", caught_by=repeatable)
+def split(n, frac, seed, g=torch.Generator()):  # noqa: B008
+    return cut(torch.randperm(n, generator=g.manual_seed(seed) if seed else g), frac)
 
 
 @mutant("seeds its generator and does not pass it on", caught_by=repeatable)
@@ -303,6 +322,36 @@ def epoch_order(n, seed, epoch):
 @mutant("gives each seed a thousand epochs", caught_by=seeds_apart)
 def epoch_order(n, seed, epoch):
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1000 + epoch))
+
+
+@mutant("gives each seed a million epochs", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed * 10**6 + epoch))
+
+
+@mutant("multiplies by a prime", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed * 1000003 + epoch))
+
+
+@mutant("adds a prime for each epoch", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed + 1000003 * epoch))
+
+
+@mutant("puts the seed above the lower 16 bits", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed((seed << 16) + epoch))
+
+
+@mutant("puts the seed above the lower 32 bits", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed((seed << 32) + epoch))
+
+
+@mutant("turns the first order", caught_by=epochs_differ)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).roll(epoch)
 
 
 @mutant("writes seed and epoch side by side", caught_by=seeds_apart)

@@ -12,6 +12,7 @@ from tensortutor.checking import (
     equivalent,
     expect_equal,
     expect_true,
+    fail,
     mutant,
 )
 
@@ -76,9 +77,15 @@ def returns(answer, rng, device):
         calls.append(1)
         return wanted
 
-    got = answer.isolated(fn, seeds_of(rng))
+    seed = seeds_of(rng)
+    got = answer.isolated(fn, seed)
     expect_true(got is wanted, "isolated does not return what fn returned", hint="`return fn()`.")
     expect_true(len(calls) == 1, f"fn was called {len(calls)} times, once is wanted")
+    expect_true(
+        answer.isolated(lambda: "another", seed) == "another",
+        "another fn, with the seed of the call before, does not get its own result",
+        hint="Same numbers drawn does not mean same result. Run fn each time.",
+    )
 
 
 @check("one seed, one result: in all three libraries")
@@ -183,6 +190,12 @@ def on_exception(answer, rng, device):
                 answer.isolated(fn, seed)
             except kind as error:
                 raised.append(error)
+            except Exception as error:
+                other = type(error).__name__
+                fail(
+                    f"fn raised {kind.__name__}, and isolated raised {other} in its place",
+                    hint="Let the exception pass as it is: no `except` is needed, only `finally`.",
+                )
 
         leaves_alone(
             call,
@@ -367,6 +380,28 @@ def isolated(fn, seed):
         return fn()
     except BaseException:
         return None
+    finally:
+        put_back(kept)
+
+
+@mutant("remembers the result of a seed", caught_by=returns)
+def isolated(fn, seed, results={}):  # noqa: B006
+    kept = states()
+    try:
+        seed_all(seed)
+        return results[seed] if seed in results else results.setdefault(seed, fn())
+    finally:
+        put_back(kept)
+
+
+@mutant("raises an exception of its own", caught_by=on_exception)
+def isolated(fn, seed):
+    kept = states()
+    try:
+        seed_all(seed)
+        return fn()
+    except Exception as error:
+        raise RuntimeError("fn failed") from error
     finally:
         put_back(kept)
 
