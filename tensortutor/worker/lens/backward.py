@@ -92,9 +92,7 @@ class Listener:
         self._next[line] = 2 * count
         inputs = arguments[3] if len(arguments) > 3 else ()
         heard = self._heard(frame, outputs, inputs if more.get("accumulate_grad") else None)
-        return self._listen(
-            frame, count, heard, lambda: self._engine(outputs, *arguments, **more)
-        )
+        return self._listen(frame, count, heard, lambda: self._engine(outputs, *arguments, **more))
 
     def _heard(self, frame: FrameType, outputs: Any, inputs: Any) -> "Heard | None":
         begun = time.perf_counter()
