@@ -127,6 +127,69 @@ PROGRAMS = {
         net.eval()
         out = net(torch.ones(5, 4))
     """,
+    "while": """
+        n = 0
+        while True:
+            n += 1
+            x = torch.ones(n)
+            if n % 100 == 50:
+                continue
+            y = x + 1
+            if n == 240:
+                break
+            z = y * 2
+        while n > 0:
+            w = torch.ones(n)
+            n -= 1
+        else:
+            last = torch.ones(3)
+        end = torch.ones(2)
+    """,
+    "while in loops and functions": """
+        def descend(x, limit):
+            steps = 0
+            while (x * x).sum() > limit:
+                x = x * 0.5
+                steps += 1
+                if steps > 20:
+                    return x
+            out = x + 1
+            return out
+        for n in range(40):
+            r = descend(torch.ones(n % 5 + 2), 1e-3)
+            k = 0
+            while k < n:
+                k += 1; v = torch.ones(k)
+        left = 60
+        while left:
+            for i in range(3):
+                a = torch.ones(i + left)
+                while a.numel() > left:
+                    a = a[1:]
+            left -= 1
+    """,
+    "while that stores in its head": """
+        for n in range(60):
+            items = iter([torch.ones(n + 1), torch.ones(n + 2)])
+            while (item := next(items, None)) is not None:
+                y = item + 1
+    """,
+    "while that raises": """
+        n = 0
+        try:
+            while True:
+                n += 1
+                x = torch.ones(n)
+                if n == 150:
+                    y = x @ torch.ones(3)
+        except RuntimeError:
+            z = torch.ones(4)
+        while True:
+            n += 1
+            u = torch.ones(n)
+            v = u @ torch.ones(n if n < 290 else 3)
+            w = v + 1
+    """,
     "one line and several": """
         for n in range(100): x = torch.ones(n + 1)
         for n in range(100):
@@ -200,6 +263,36 @@ def test_a_loop_is_left_unfollowed_between_its_first_iterations_and_its_end(pace
     assert found == {(3, "x"): ("f32[900]", 900, False), (4, "z"): ("f32[2]", 1, False)}
 
 
+def test_a_while_loop_is_left_unfollowed_too_and_its_body_counted(paced, monkeypatch):
+    events = []
+    trace = Activation.trace
+    monkeypatch.setattr(Activation, "trace", lambda *a: (events.append(a[2]), trace(*a))[1])
+    source = """
+    import torch
+    n = 0
+    while True:
+        n += 1
+        x = torch.ones(n)
+        if n == 900:
+            break
+    z = torch.ones(2)
+    """
+    found = by_name(told(textwrap.dedent(source).lstrip()))
+    assert 0 < len(events) < 90
+    assert found == {(5, "x"): ("f32[900]", 900, False), (8, "z"): ("f32[2]", 1, False)}
+
+
+@pytest.mark.parametrize("rounds", [3, 300])
+def test_a_while_on_one_line_counts_its_rounds(rounds, paced):
+    source = f"""
+    import torch
+    k = 0
+    while k < {rounds}: k += 1; v = torch.ones(k)
+    """
+    found = by_name(told(textwrap.dedent(source).lstrip()))
+    assert found == {(3, "v"): (f"f32[{rounds}]", rounds, False)}
+
+
 def test_a_branch_that_is_first_taken_while_nothing_is_followed_is_seen(paced):
     source = """
     import torch
@@ -249,10 +342,16 @@ def test_a_traceback_points_to_the_same_places(paced):
         for row in torch.ones(n, 2):
             yield row @ torch.ones(2 if n < 50 else 3)
     for n in range(1, 60):
+        k = 0
+        while k < 3:
+            k += 1
         for r in rows(
             n
         ):
-            pass
+            while True:
+                if n > 57:
+                    raise RuntimeError
+                break
     """
     source = textwrap.dedent(source).lstrip()
     with pytest.raises(RuntimeError) as plain:

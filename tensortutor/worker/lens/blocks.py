@@ -1,9 +1,9 @@
 """Blocks: statements that run equally often, and code that counts them.
 
-A program's tree gets a counter at the head of every block inside a function or a `for` loop, and
-each such loop tells when an iteration begins. So a program that is not followed for a while is
-still counted exactly. The counters are constants of the code objects, so no name is added; they
-stand at the places of the learner's statements, so tracebacks are the same.
+A program's tree gets a counter at the head of every block inside a function or a loop, and each
+loop tells when an iteration begins and when it has ended. So a program that is not followed for a
+time is still counted exactly. The counters are constants of the code objects, so no name is added;
+they stand at the places of the learner's statements, so tracebacks are the same.
 """
 
 import ast
@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
-from tensortutor.worker.lens.statements import FUNCTIONS
+from tensortutor.worker.lens.statements import FUNCTIONS, stores_in_head
 
 READS_CODE = re.compile(
     r"\b(dis|bytecode|marshal|compile\w*|export|script|symbolic_trace|make_fx|_dynamo|__code__"
@@ -24,6 +24,7 @@ READS_CODE = re.compile(
 LEAVING = (ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 BRANCHING = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.With, ast.AsyncWith, ast.Match)
 AST = TypeVar("AST", bound=ast.AST)
+LOOPS = ("loop", "while")
 MARK = "\0lens\0"
 PLACE = sys.version_info >= (3, 13)
 """Whether an error about what a loop goes over is told at that expression, not at the `for`."""
@@ -33,9 +34,9 @@ PLACE = sys.version_info >= (3, 13)
 class Block:
     """head: the first line of its first statement. lines: the first lines of all of them.
 
-    parent: the block that it stands in, in the same function. loop: the innermost `for` around it
-    in the same function. kind: "function", "loop", "branch" (may run or not) or "rest" (of a block
-    whose statements may leave it).
+    parent: the block that it stands in, in the same function. loop: the innermost loop around it
+    in the same function. kind: "function", "loop" (a `for`), "while", "branch" (may run or not) or
+    "rest" (of a block whose statements may leave it).
     """
 
     number: int
@@ -50,8 +51,9 @@ class Block:
 class Blocks:
     """The blocks of a file. innermost: by line, of each statement without those inside it.
 
-    heads: the lines of functions and `for` statements, with the blocks below them. uncounted: the
-    lines of functions without counters.
+    heads: the lines of functions and loops, with the blocks below them; of a `while` that stores
+    something in its head, the block of the head. whiles: the lines of all `while` among them.
+    uncounted: the lines of functions without counters.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -59,6 +61,7 @@ class Blocks:
         self.all: list[Block] = []
         self.innermost: dict[int, Block] = {}
         self.heads: dict[int, Block] = {}
+        self.whiles: set[int] = set()
         self.uncounted: list[range] = []
         self._simple = False
         self._outside(tree)
@@ -71,8 +74,13 @@ class Blocks:
                 self._function(child)
             elif isinstance(child, ast.For):
                 self._loop(child, None)
-            else:
+            elif not self._is_paced_while(child):
                 self._outside(child)
+        for _, part in ast.iter_fields(node):
+            if isinstance(part, list):
+                part[:] = [
+                    self._while(one, None) if self._is_paced_while(one) else one for one in part
+                ]
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         if calls_itself(node) or node.body[0].lineno == node.lineno:
@@ -96,7 +104,7 @@ class Blocks:
 
     def _block(self, kind: str, parent: Block | None, loop: Block | None) -> Block:
         block = Block(len(self.all), kind, parent, loop, simple=self._simple)
-        if kind == "loop":
+        if kind in LOOPS:
             block.loop = block
         self.all.append(block)
         return block
@@ -104,7 +112,7 @@ class Blocks:
     def _body(self, body: list[ast.stmt], block: Block, *, each: bool = False) -> list[ast.stmt]:
         """Statements with the counters between them. each: any of them may be the last."""
         found: list[ast.stmt] = []
-        is_counted = block.kind == "loop" and not block.simple  # by the loop itself
+        is_counted = block.kind in LOOPS and not block.simple  # by the loop itself
         for index, statement in enumerate(body):
             if not is_counted:
                 found.append(counter(block, statement))
@@ -112,13 +120,15 @@ class Blocks:
             block.lines.append(statement.lineno)
             for line in range(statement.lineno, head_end(statement) + 1):
                 self.innermost.setdefault(line, block)
-            self._inside(statement, block)
-            found.append(statement)
+            found.append(self._inside(statement, block))
             if index + 1 < len(body) and (each or leaves(statement)):
                 block, is_counted = self._block("rest", block, block.loop), False
         return found
 
-    def _inside(self, statement: ast.stmt, block: Block) -> None:
+    def _inside(self, statement: ast.stmt, block: Block) -> ast.stmt:
+        """The statement as it is to be compiled."""
+        if self._is_paced_while(statement):
+            return self._while(statement, block)
         if isinstance(statement, FUNCTIONS):
             self._function(statement)
         elif isinstance(statement, ast.For):
@@ -132,8 +142,36 @@ class Blocks:
                     setattr(statement, name, self._body(part, inner, each=each and name == "body"))
             for case in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
                 case.body = self._body(case.body, self._block("branch", block, block.loop))
+            if isinstance(statement, ast.While) and stores_in_head(statement):
+                self._count_head(statement, block)
         else:
             self._inner_functions(statement)
+        return statement
+
+    def _is_paced_while(self, node: object) -> TypeGuard[ast.While]:
+        """One that stores something in its head is counted there, and not paced."""
+        return isinstance(node, ast.While) and not self._simple and not stores_in_head(node)
+
+    def _count_head(self, node: ast.While, parent: Block) -> None:
+        """The condition `c` as `block.hit() or c`."""
+        block = self.heads[node.lineno] = self._block("branch", parent, parent.loop)
+        self.whiles.add(node.lineno)
+        node.test = ast.copy_location(
+            ast.BoolOp(ast.Or(), [called(block, "hit", node.test), node.test]), node.test
+        )
+
+    def _while(self, node: ast.While, parent: Block | None) -> ast.With:
+        """A `with` around the loop, for that knows every way out of it; it adds no name."""
+        block = self._block("while", parent, parent.loop if parent is not None else None)
+        self.heads[node.lineno] = block
+        self.whiles.add(node.lineno)
+        place = node.body[0]
+        node.body = self._body(node.body, block)
+        node.body.insert(0, put(ast.Expr(called(block, "turn", place)), beginning(place)))
+        self._otherwise(node, parent)
+        around = put(ast.With([ast.withitem(placeholder(block))], []), node)
+        around.body = [node]
+        return around
 
     def _loop(self, node: ast.For, parent: Block | None) -> None:
         block = self._block("loop", parent, parent.loop if parent is not None else None)
@@ -141,6 +179,9 @@ class Blocks:
         if not block.simple:
             node.iter = turns(block, node)
         node.body = self._body(node.body, block)
+        self._otherwise(node, parent)
+
+    def _otherwise(self, node: ast.For | ast.While, parent: Block | None) -> None:
         if node.orelse:
             outer = parent.loop if parent is not None else None
             node.orelse = self._body(node.orelse, self._block("branch", parent, outer))
@@ -187,20 +228,27 @@ def placeholder(block: Block) -> ast.expr:
 
 def counter(block: Block, at: ast.stmt) -> ast.stmt:
     """`block.hit()` in the place of a statement's beginning."""
-    call = ast.Call(ast.Attribute(placeholder(block), "hit", ast.Load()), [], [])
-    place: ast.stmt | ast.expr = at
-    if isinstance(at, (*FUNCTIONS, ast.ClassDef)) and at.decorator_list:
-        place = at.decorator_list[0]
-    return put(ast.Expr(call), place)
+    return put(ast.Expr(called(block, "hit", at)), beginning(at))
+
+
+def called(block: Block, method: str, place: ast.stmt | ast.expr) -> ast.Call:
+    """A call of the block's counter."""
+    return put(ast.Call(ast.Attribute(placeholder(block), method, ast.Load()), [], []), place)
+
+
+def beginning(statement: ast.stmt) -> ast.stmt | ast.expr:
+    """Where it begins: one with decorators begins with them."""
+    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)) and statement.decorator_list:
+        return statement.decorator_list[0]
+    return statement
 
 
 def turns(block: Block, node: ast.For) -> ast.expr:
     """`block.map(block.begin(), what the loop goes over)`."""
     way = ast.Attribute(placeholder(block), "map", ast.Load())
-    begin = ast.Call(ast.Attribute(placeholder(block), "begin", ast.Load()), [], [])
     place = node.iter if PLACE else node
     put(way, place)
-    put(begin, place)
+    begin = called(block, "begin", place)
     return ast.copy_location(ast.Call(way, [begin, node.iter], []), place)
 
 

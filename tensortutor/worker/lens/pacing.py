@@ -7,30 +7,23 @@ begins again, and what its names hold at that moment is what they held last.
 """
 
 import ast
-import itertools
-import operator
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 from tensortutor.worker.lens.blocks import MARK, Block, Blocks, with_counters
+from tensortutor.worker.lens.counters import CHEAPEST_S, KINDS, WAIT, Loop, Tally, While
 from tensortutor.worker.lens.recorder import Activation, Record, Recorder
 from tensortutor.worker.lens.statements import Path
 
 FOLLOWED = 8
 """The first iterations of a loop."""
-YOUNG = 4
-"""The first times of a branch, and of a function."""
 SHARE = 0.03
 """Of a loop's time, for following it."""
-CHEAPEST_S, LINE_S = 2e-5, 1e-5
-"""What it costs at least to follow an iteration, and, until it has been measured, a statement."""
-WAIT = 32
-"""Iterations until a loop asks again that may not decide now."""
-MOST = 1 << 62
+LINE_S = 1e-5
+"""What it costs to follow a statement, until it has been measured."""
 clock = time.thread_time
 """Not that on the wall: other programs' turns on a busy machine are no part of an iteration."""
 
@@ -54,92 +47,6 @@ class Engine(Protocol):
         """Follow a frame that began while nothing was followed."""
 
 
-class Tally:
-    """Counts a block. hit: what its code calls; in the end a C function, so that it costs little.
-
-    next: the count at which `hit` asks to be followed.
-    """
-
-    __slots__ = ("_counter", "_pacer", "block", "hit", "next", "records")
-
-    def __init__(self, block: Block, pacer: "Pacer") -> None:
-        self.block = block
-        self.records: list[Record] = []
-        self._pacer = pacer
-        self._counter = itertools.repeat(None, MOST)
-        self.next = 1
-        self.hit: Callable[[], Any] = self._counter.__next__ if block.simple else self._hit
-
-    @property
-    def count(self) -> int:
-        """So often it has begun."""
-        return MOST - operator.length_hint(self._counter)
-
-    def _hit(self) -> None:
-        next(self._counter)
-        if self._pacer.pauser is not None:
-            count = self.count
-            if count >= self.next:
-                self.next = count + 1 if count < YOUNG else 2 * count
-                self._pacer.reached(self, sys._getframe(1))
-        elif self.block.kind == "function" and self.count > YOUNG:
-            self.hit = self._counter.__next__
-
-
-class Loop(Tally):
-    """Counts a `for` loop by its iterations, in all its runs together.
-
-    next: the count at which a turn asks what to do; sample: the next to be followed. since: when
-    the iteration began that is followed now, 0 if it was not followed from its beginning. per:
-    seconds of one that is not followed; cost: of following one. last: the
-    statements inside whose names hold at its end what these stored last.
-    """
-
-    __slots__ = ("begun", "cost", "iterations", "last", "map", "per", "sample", "since")
-
-    def __init__(self, block: Block, pacer: "Pacer") -> None:
-        super().__init__(block, pacer)
-        self.map = map
-        self.iterations = 0
-        self.sample = 0
-        self.per = 1.0
-        self.since = 0.0
-        self.cost = CHEAPEST_S
-        self.last: list[tuple[Record, frozenset[Path]]] = []
-
-    @property
-    def count(self) -> int:
-        """So many iterations have begun."""
-        return super().count if self.block.simple else self.iterations
-
-    def begin(self) -> "Turn":
-        """A run of the loop begins."""
-        self.next, self.since = self.iterations + 1, 0.0
-        return Turn(self, self._pacer)
-
-
-class Turn:
-    """One run of a `for` loop: called with each of its items, and gone when the loop has ended."""
-
-    __slots__ = ("_loop", "_pacer")
-
-    def __init__(self, loop: Loop, pacer: "Pacer") -> None:
-        self._loop = loop
-        self._pacer = pacer
-
-    def __call__(self, item: Any) -> Any:
-        """An iteration begins."""
-        loop = self._loop
-        loop.iterations = count = loop.iterations + 1
-        if count >= loop.next:
-            self._pacer.arrive(self, loop)
-        return item
-
-    def __del__(self) -> None:
-        if self._pacer.pauser == id(self):
-            self._pacer.ended(self._loop, sys._getframe(1))
-
-
 class Pacer:
     """Decides what is followed. pauser: the id of the run of a loop that is not followed now.
 
@@ -152,9 +59,7 @@ class Pacer:
         self.used = False
         self._path = path
         self.blocks = Blocks(tree)
-        self._tallies = [
-            (Loop if block.kind == "loop" else Tally)(block, self) for block in self.blocks.all
-        ]
+        self._tallies = [KINDS.get(block.kind, Tally)(block, self) for block in self.blocks.all]
         code = compile(tree, path, "exec", dont_inherit=True)
         self.code = with_counters(
             code, {f"{MARK}{number}": tally for number, tally in enumerate(self._tallies)}
@@ -163,17 +68,21 @@ class Pacer:
         self._thread = 0
         self._paused_at = (0, 0.0)
         self._heads: list[tuple[Record, Tally]] = []
+        self._whiles: list[tuple[Record, Tally]] = []
 
     def attach(self, recorder: Recorder, engine: Engine) -> None:
         """Know the records of the statements, and what follows them."""
         self._recorder, self._engine = recorder, engine
         for record in recorder.by_line.values():
             line = record.statement.line
-            block = self.blocks.heads.get(line) if record.is_block else None
+            is_head = record.is_block or line in self.blocks.whiles
+            block = self.blocks.heads.get(line) if is_head else None
             block = block or self.blocks.innermost.get(line)
             if block is not None:
                 self._tallies[block.number].records.append(record)
                 record.is_paced = True
+                if line in self.blocks.whiles:
+                    self._whiles.append((record, self._tallies[block.number]))
         for line, record in recorder.functions.items():
             if line in self.blocks.heads:
                 self._heads.append((record, self._tallies[self.blocks.heads[line].number]))
@@ -192,24 +101,30 @@ class Pacer:
         self._thread = 0
         self.pauser = None
 
-    def arrive(self, turn: Turn, loop: Loop) -> None:
-        """A loop asks at the beginning of an iteration."""
+    def is_here(self) -> bool:
+        """This is the thread that is followed."""
+        return threading.get_ident() == self._thread
+
+    def arrive(self, run: int, loop: Loop, frame: FrameType) -> None:
+        """A loop asks at the beginning of an iteration. run: its id."""
         count = loop.iterations
-        if threading.get_ident() != self._thread:
+        if not self.is_here():
             loop.next = count + WAIT
-        elif self.pauser == id(turn):
+        elif self.pauser == run:
             begun, at = self._paused_at
             now = clock()
             loop.per = (now - at) / (count - begun)
-            self._resume(sys._getframe(2), loop.block)
+            self._resume(frame, beginning=loop.block)
             loop.since, loop.next = now, count + 1
+            if isinstance(loop, While):
+                begin_line(self._engine.activation(frame), frame)
         elif self.pauser is not None or not self._engine.following():
             loop.next = count + WAIT
         elif self._is_next(loop, count):
             loop.since, loop.next = clock(), count + 1
         else:
             loop.since, loop.next = 0.0, loop.sample
-            self.pauser = id(turn)
+            self.pauser = run
             self.used = True
             self._engine.pause()
             self._paused_at = (count, clock())
@@ -229,30 +144,28 @@ class Pacer:
 
     def reached(self, tally: Tally, frame: FrameType) -> None:
         """A block that is worth following begins, while nothing is followed."""
-        if threading.get_ident() != self._thread:
+        if not self.is_here():
             return
         try:
             for loop in self._loops:
                 loop.next, loop.since = 0, 0.0  # whoever begins an iteration next decides anew
-            self._resume(frame, tally.block)
+            self._resume(frame, beginning=tally.block)
             activation = self._engine.activation(frame)
             if activation is None and tally.block.kind == "function":
                 head = self._recorder.functions.get(frame.f_code.co_firstlineno)
                 if head is not None:
                     head.count -= 1  # it is counted again now
                 activation = self._engine.follow(frame)
-            if activation is not None:
-                activation.pending = None
-                activation.trace(frame, "line", None)
+            begin_line(activation, frame)
         except Exception:
             self._recorder.failures += 1
 
-    def ended(self, loop: Loop, frame: FrameType) -> None:
-        """The loop that was not followed is over."""
-        if threading.get_ident() != self._thread:
+    def ended(self, loop: Loop, frame: FrameType, line: int | None = None) -> None:
+        """The loop that was not followed is over. line: where it raised, if it did."""
+        if not self.is_here():
             return
         try:
-            self._resume(frame)
+            self._resume(frame, line)
             activation = self._engine.activation(frame)
             if activation is None or frame.f_code.co_filename != self._path:
                 return
@@ -266,14 +179,16 @@ class Pacer:
         except Exception:
             self._recorder.failures += 1
 
-    def _resume(self, frame: FrameType, beginning: Block | None = None) -> None:
+    def _resume(
+        self, frame: FrameType, line: int | None = None, beginning: Block | None = None
+    ) -> None:
         self.pauser = None
         opened = []
         one: FrameType | None = frame
         while one is not None:
             if one.f_code.co_filename == self._path:
-                opened.append(one.f_lineno)
-            one = one.f_back
+                opened.append(one.f_lineno if line is None else line)
+            one, line = one.f_back, None
         self.settle(opened, beginning)
         self._engine.resume()
 
@@ -303,13 +218,30 @@ class Pacer:
         for head, tally in self._heads:
             head.count = tally.count
 
-    def confess(self) -> None:
+    def finish(self, lines: Sequence[int]) -> None:
+        """The program has ended; these lines raised, the innermost first."""
+        if self.used:
+            self.settle(lines)
+            self._confess()
+        for record, tally in self._whiles:
+            looked, record.count = record.count, tally.count  # not as often as its line came
+            for glimpse in record.glimpses.values():
+                glimpse.at = record.count if glimpse.at == looked else glimpse.at
+
+    def _confess(self) -> None:
         """Mark what has been counted only while it was followed."""
         every = (*self._recorder.by_line.values(), *self._recorder.functions.values())
-        for record in every if self.used else ():
+        for record in every:
             line = record.statement.line
             uncounted = any(line in lines for lines in self.blocks.uncounted)
             record.at_least = uncounted and not record.is_paced
+
+
+def begin_line(activation: Activation | None, frame: FrameType) -> None:
+    """Follow the statement that the frame has begun, whose event has gone by unseen."""
+    if activation is not None:
+        activation.pending = None
+        activation.trace(frame, "line", None)
 
 
 def last_stores(tallies: Sequence[Tally]) -> Iterator[tuple[Record, frozenset[Path]]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from tensortutor.worker.lens.pacing import Pacer
+from tensortutor.worker.lens.counters import Turn
 from tensortutor.worker.lens.recorder import GENERATOR, Activation, Record, Recorder
 from tensortutor.worker.lens.statements import INNER_FRAMES
 
@@ -36,7 +36,7 @@ QUIET = (
 """Files whose functions are not followed: importing, compiling, making batches of samples."""
 FOLLOW_S = 2e-5
 """What it costs to follow a regular call."""
-OWN = Pacer.arrive.__code__.co_filename
+OWN = Turn.__call__.__code__.co_filename
 OPEN, CLOSED, KNOWN = -1, -2, -3
 Call = tuple[int, int, int]
 Heads = tuple[Record, ...]

@@ -204,6 +204,11 @@ def _targets(node: ast.stmt, inner: list[ast.AST]) -> Iterator[Target]:
             yield from _changed(one)
 
 
+def stores_in_head(node: ast.While) -> bool:
+    """Its condition stores something: `while (batch := next(batches)) is not None`."""
+    return any(True for _ in _targets(node, list(within(node.test))))
+
+
 def _stored(target: ast.expr, how: str) -> Iterator[Target]:
     if isinstance(target, (ast.Tuple, ast.List)):
         for element in target.elts:

@@ -53,9 +53,8 @@ class Watch:
     def settle(self, error: BaseException | None) -> None:
         """The program has ended, with `error` if it raised: bring all counts up to date."""
         self.recorder.settle()
-        if self._pacer is not None and self._pacer.used:
-            self._pacer.settle(list(lines_of(error, self.recorder.path)))
-            self._pacer.confess()
+        if self._pacer is not None:
+            self._pacer.finish(list(lines_of(error, self.recorder.path)))
 
     def _stop(self) -> None:
         if self._pacer is not None:
