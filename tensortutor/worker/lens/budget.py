@@ -1,4 +1,7 @@
-"""How long the lens may take. What comes too late is left out, and the event says so."""
+"""How long the lens may take. What comes too late is left out, and the event says so.
+
+Time is the processor's: on a busy machine the clock would count what others take.
+"""
 
 import time
 
@@ -10,9 +13,9 @@ class Budget:
     """A deadline that everything that looks at values asks before it begins."""
 
     def __init__(self, seconds: float = REPORT_S) -> None:
-        self._end = time.perf_counter() + seconds
+        self._end = time.thread_time() + seconds
         self._seconds = seconds
 
     def left(self, share: float = 0.0) -> bool:
         """There is time, and more than this share of all of it."""
-        return self._end - time.perf_counter() > share * self._seconds
+        return self._end - time.thread_time() > share * self._seconds

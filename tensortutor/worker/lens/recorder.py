@@ -33,7 +33,7 @@ FUNCTION = 0x3
 """The flags of a function's code: it has fast locals of its own (a module and a class have not)."""
 GENERATOR = 0x20 | 0x80 | 0x200
 LASTING = (Layer, Called)
-clock = time.perf_counter
+clock = time.thread_time
 
 
 @dataclass(eq=False)

@@ -53,7 +53,7 @@ class Scopes:
         self.locals: dict[str, Local] = {}
         self._counts: dict[str, int] = {}
         self._spent = 0.0
-        self._begun = time.perf_counter()
+        self._begun = time.thread_time()
 
     def leave(self, frame: FrameType) -> None:
         """A function is about to return or raise. Never raises itself."""
@@ -61,13 +61,13 @@ class Scopes:
         count = self._counts[name] = self._counts.get(name, 0) + 1
         if count & (count - 1) or not self._may(name):
             return
-        begun = time.perf_counter()
+        begun = time.thread_time()
         try:
             with peek.quietly():
                 self.locals[name] = look(name, frame, count)
         except Exception:
             self.locals.pop(name, None)
-        self._spent += time.perf_counter() - begun
+        self._spent += time.thread_time() - begun
 
     def _may(self, name: str) -> bool:
         """There is time, and the program does not notice."""
@@ -75,7 +75,7 @@ class Scopes:
             return False
         if name not in self.locals and len(self.locals) >= MOST_SCOPES:
             return False
-        return self._spent < GENEROUS_S + SHARE * (time.perf_counter() - self._begun)
+        return self._spent < GENEROUS_S + SHARE * (time.thread_time() - self._begun)
 
     def told(self, but: set[str]) -> list[Local]:
         """All of them but these, with the number of their calls."""

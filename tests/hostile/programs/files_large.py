@@ -1,6 +1,6 @@
 # tries = "A file that grows without end."
 # outcome = ["raised", "killed", "files"]
-# limits = {wall_s = 5, file_bytes = 4_194_304}
+# limits = {file_bytes = 4_194_304}
 with open("large", "wb") as file:
     while True:
         file.write(bytes(1 << 20))

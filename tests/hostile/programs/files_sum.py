@@ -1,6 +1,6 @@
 # tries = "Files that are small enough one by one."
 # outcome = ["files", "raised"]
-# limits = {wall_s = 5, file_bytes = 4_194_304}
+# limits = {file_bytes = 4_194_304}
 import itertools
 import time
 

@@ -1,6 +1,6 @@
 # tries = "The same in the temporary folders."
 # outcome = ["files", "raised", "memory"]
-# limits = {wall_s = 5, file_bytes = 4_194_304}
+# limits = {file_bytes = 4_194_304}
 import itertools
 import tempfile
 import time

@@ -1,7 +1,7 @@
 # tries = "Nothing: as many processes as allowed, when a lesson allows many."
 # outcome = ["done"]
 # output = ["80 ended"]
-# limits = {wall_s = 20, processes = 100}
+# limits = {processes = 100}
 import os
 import time
 

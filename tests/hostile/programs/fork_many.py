@@ -1,7 +1,7 @@
 # tries = "More processes than allowed, which do nothing."
 # outcome = ["processes"]
 # sentence = ["more than 20 processes"]
-# limits = {wall_s = 10, processes = 20}
+# limits = {processes = 20}
 import os
 import time
 

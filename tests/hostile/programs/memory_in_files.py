@@ -1,7 +1,7 @@
 # tries = "To take memory with files in /dev/shm, each of them within the limit."
 # outcome = ["raised"]
 # output = ["Errno"]
-# limits = {file_bytes = 16_777_216, wall_s = 10}
+# limits = {file_bytes = 16_777_216}
 # layers = ["full"]
 for number in range(5):
     with open(f"/dev/shm/{number}", "wb") as file:

@@ -1,7 +1,7 @@
 # tries = "To take more memory than allowed, shared out among children."
 # outcome = ["memory"]
 # sentence = ["its processes together took more than 1 GiB"]
-# limits = {memory_bytes = 1_073_741_824, wall_s = 5}
+# limits = {memory_bytes = 1_073_741_824}
 import os
 import time
 

@@ -1,6 +1,6 @@
 # tries = "To take memory that is shared: RLIMIT_DATA does not count it."
 # outcome = ["memory"]
-# limits = {memory_bytes = 536_870_912, wall_s = 5}
+# limits = {memory_bytes = 536_870_912}
 import mmap
 import time
 

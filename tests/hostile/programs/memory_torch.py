@@ -1,7 +1,7 @@
 # tries = "To take all memory with one tensor."
 # outcome = ["memory"]
 # sentence = ["a run may use 0.5 GiB"]
-# limits = {memory_bytes = 536_870_912, wall_s = 10}
+# limits = {memory_bytes = 536_870_912}
 import torch
 
 torch.zeros(1 << 40)

@@ -1,6 +1,6 @@
 # tries = "Endless output of child processes that outlive the program."
 # outcome = ["done"]
-# limits = {wall_s = 5, output_bytes = 100_000}
+# limits = {output_bytes = 100_000}
 import subprocess
 
 for word in ("yes", "no"):

@@ -1,6 +1,5 @@
 # tries = "A thread bomb."
 # outcome = ["processes", "raised", "memory"]
-# limits = {wall_s = 10}
 import threading
 
 wait = threading.Event().wait
