@@ -315,7 +315,8 @@ def separate_grads(p, losses):
 @accepted("asks for zeros instead of None")
 def separate_grads(p, losses):
     return [
-        torch.autograd.grad(loss, [p], retain_graph=True, materialize_grads=True)[0]
+        # Up to 2.6 at least, these zeros require grad.
+        torch.autograd.grad(loss, [p], retain_graph=True, materialize_grads=True)[0].detach()
         for loss in losses
     ]
 

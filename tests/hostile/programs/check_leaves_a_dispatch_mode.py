@@ -1,4 +1,5 @@
 # tries = "To leave a dispatch mode of torch on that answers in the place of its kernels."
+# outcome = ["done", "killed"]  # PyTorch 2.6 crashes in its own code: no verdict
 # judged = true
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
