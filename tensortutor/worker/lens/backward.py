@@ -59,7 +59,7 @@ class Listener:
         self._counts: dict[int, int] = {}
         self._next: dict[int, int] = {}
         self._passes = 0
-        self._begun = time.perf_counter()
+        self._begun = time.process_time()
         self._spent = 0.0
         self._engine: Any = None
 
@@ -95,14 +95,14 @@ class Listener:
         return self._listen(frame, count, heard, lambda: self._engine(outputs, *arguments, **more))
 
     def _heard(self, frame: FrameType, outputs: Any, inputs: Any) -> "Heard | None":
-        begun = time.perf_counter()
+        begun = time.process_time()
         try:
             with peek.quietly():
                 return Heard(frame, outputs, inputs)
         except Exception:  # a defect of the lens is no reason not to run
             return None
         finally:
-            self._spent += time.perf_counter() - begun
+            self._spent += time.process_time() - begun
 
     def _learners_frame(self) -> FrameType | None:
         frame: FrameType | None = sys._getframe(2)
@@ -117,7 +117,7 @@ class Listener:
             return False
         if line not in self.captures and len(self.captures) >= MOST_LINES:
             return False
-        return self._spent < GENEROUS_S + SHARE * (time.perf_counter() - self._begun)
+        return self._spent < GENEROUS_S + SHARE * (time.process_time() - self._begun)
 
     def _listen(
         self, frame: FrameType, count: int, heard: "Heard | None", run: Callable[[], Any]
@@ -128,13 +128,13 @@ class Listener:
             for hook in heard.hooks if heard is not None else ():
                 hook.remove()
         if heard is not None:
-            begun = time.perf_counter()
+            begun = time.process_time()
             try:
                 with peek.quietly():
                     self.captures[frame.f_lineno] = heard.capture(frame.f_lineno, count)
             except Exception:
                 self.captures.pop(frame.f_lineno, None)
-            self._spent += time.perf_counter() - begun
+            self._spent += time.process_time() - begun
         return result
 
 
