@@ -4,6 +4,7 @@ A choice of the programs of tests/runner: those that a tracer, a listener to bac
 look at every object could disturb.
 """
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,8 +28,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("plain")
 
 
+DEEPEST = "frames_and_recursion"
+ONE_LEVEL = "Below 3.11 a tracer's call is what goes too deep first: the error ends in other words."
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_does_what_plain_python_does(lens_runner, folder, name):
+def test_a_program_does_what_plain_python_does(lens_runner, folder, name, request):
+    if name == DEEPEST and sys.version_info < (3, 11):
+        request.applymarker(pytest.mark.xfail(reason=ONE_LEVEL, strict=True))
     about, source = case(name)
     ours = []
     for plain in plain_runs(name, folder / name):

@@ -335,6 +335,63 @@ def test_what_was_counted_only_in_part_says_so(paced):
     assert (lines[6].count, lines[6].at_least) == (400, False)
 
 
+NAN = """
+import torch
+w = torch.ones(3, requires_grad=True)
+def step(n):
+    h = w * n
+    return torch.sqrt(137.0 - h).sum()
+n = 0
+{head}
+    n = n + 1
+    scaled = w * n
+    loss = torch.sqrt(137.0 - scaled).sum()
+    again = loss * 2
+    count = float(n)
+    if n == 300:
+        break
+"""
+
+
+@pytest.mark.parametrize("head", ["while True:", "for _ in range(1000):"])
+def test_the_first_nan_of_a_loop_is_told_to_the_pass_although_it_is_not_followed(head, paced):
+    trace = told(NAN.format(head=head).lstrip())
+    (mark,) = (
+        (line.line, one.name, mark.text)
+        for line in trace.lines for one in line.made for mark in one.marks if mark.kind == "nan"
+    )  # fmt: skip
+    text = "NaN was first seen here at execution 138; it was still finite one pass before"
+    assert mark == (10, "loss", text.replace("it was", "again was"))
+
+
+def test_the_nan_that_ends_a_loop_is_told_to_the_pass(paced):
+    source = """
+    import torch
+    for n in range(1, 300):
+        loss = torch.sqrt(torch.tensor(137.0 - n)).mean()
+        if loss.isnan():
+            break
+    """
+    trace = told(textwrap.dedent(source).lstrip())
+    (made,) = trace.lines[0].made
+    assert [mark.text for mark in made.marks if mark.kind == "nan"] == [
+        "NaN was first seen here at execution 138; it was still finite one pass before"
+    ]
+
+
+def test_a_nan_that_no_number_of_the_loop_tells_of_says_when_it_was_looked_at_before(paced):
+    source = """
+    import torch
+    for n in range(1, 301):
+        x = torch.sqrt(torch.full((4,), 137.0 - n))
+    """
+    trace = told(textwrap.dedent(source).lstrip())
+    (made,) = trace.lines[0].made
+    assert [mark.text for mark in made.marks if mark.kind == "nan"] == [
+        "NaN was first seen here at execution 300; it was finite at 8, and not looked at in between"
+    ]
+
+
 def test_a_traceback_points_to_the_same_places(paced):
     source = """
     import torch

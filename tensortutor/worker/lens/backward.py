@@ -61,7 +61,7 @@ class Listener:
         self._counts: dict[int, int] = {}
         self._next: dict[int, int] = {}
         self._passes = 0
-        self._begun = time.perf_counter()
+        self._begun = time.process_time()
         self._spent = 0.0
         """Processor time: on a busy machine the clock would count what others take."""
         self._engine: Any = None
@@ -98,14 +98,14 @@ class Listener:
         return self._listen(frame, count, heard, lambda: self._engine(outputs, *arguments, **more))
 
     def _heard(self, frame: FrameType, outputs: Any, inputs: Any) -> "Heard | None":
-        begun = time.thread_time()
+        begun = time.process_time()
         try:
             with peek.quietly():
                 return Heard(frame, outputs, inputs)
         except Exception:  # a defect of the lens is no reason not to run
             return None
         finally:
-            self._spent += time.thread_time() - begun
+            self._spent += time.process_time() - begun
 
     def _learners_frame(self) -> FrameType | None:
         frame: FrameType | None = sys._getframe(2)
@@ -122,7 +122,7 @@ class Listener:
             return False
         if self._passes <= ALWAYS:
             return True
-        return self._spent < GENEROUS_S + SHARE * (time.perf_counter() - self._begun)
+        return self._spent < GENEROUS_S + SHARE * (time.process_time() - self._begun)
 
     def _listen(
         self, frame: FrameType, count: int, heard: "Heard | None", run: Callable[[], Any]
@@ -133,13 +133,13 @@ class Listener:
             for hook in heard.hooks if heard is not None else ():
                 hook.remove()
         if heard is not None:
-            begun = time.thread_time()
+            begun = time.process_time()
             try:
                 with peek.quietly():
                     self.captures[frame.f_lineno] = heard.capture(frame.f_lineno, count)
             except Exception:
                 self.captures.pop(frame.f_lineno, None)
-            self._spent += time.thread_time() - begun
+            self._spent += time.process_time() - begun
         return result
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from tensortutor.worker.lens.blocks import Block
 from tensortutor.worker.lens.recorder import Record
+from tensortutor.worker.lens.sentinels import Sentinel
 from tensortutor.worker.lens.statements import Path
 
 YOUNG = 4
@@ -76,10 +77,11 @@ class Loop(Tally):
     next: the count at which a turn asks what to do; sample: the next to be followed. since: when
     the iteration began that is followed now, 0 if it was not followed from its beginning. per:
     seconds of one that is not followed; cost: of following one. last: the
-    statements inside whose names hold at its end what these stored last.
+    statements inside whose names hold at its end what these stored last. sentinel: what is asked
+    while nothing is followed.
     """
 
-    __slots__ = ("begun", "cost", "iterations", "last", "map", "per", "sample", "since")
+    __slots__ = ("begun", "cost", "iterations", "last", "map", "per", "sample", "sentinel", "since")
 
     def __init__(self, block: Block, pacer: Decides) -> None:
         super().__init__(block, pacer)
@@ -90,6 +92,7 @@ class Loop(Tally):
         self.since = 0.0
         self.cost = CHEAPEST_S
         self.last: list[tuple[Record, frozenset[Path]]] = []
+        self.sentinel: Sentinel | None = None
 
     @property
     def count(self) -> int:

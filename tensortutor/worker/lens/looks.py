@@ -127,26 +127,31 @@ def _of_tensor(value: Any, name: str) -> Any:
     return value if name == "data" else MISSING
 
 
-def nonfinite(value: Any, seen: Seen) -> tuple[str, ...]:
-    """Whether a CPU tensor holds "nan", "inf", both or neither.
+def may_compute() -> bool:
+    """Nobody would notice an operator: no mode, profiler, tracing or transform of the program."""
+    return not (dispatch_on() or profiling() or tracing() is not None or transforming() is not None)
+
+
+def nonfinite(value: Any, seen: Seen) -> tuple[str, ...] | None:
+    """Whether a CPU tensor holds "nan", "inf", both or neither; None where that is not looked at.
 
     Where computing would be noticed by the program, it is not done.
     """
     if seen.device.type != "cpu" or not 0 < seen.shape.numel() <= LARGEST_CHECKED:
-        return ()
+        return None
     if type(value) is not Tensor and type(value) is not Parameter:
-        return ()
-    if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
-        return ()
+        return None
+    if not may_compute():
+        return None
     if modes_on():
         with torch._C.DisableTorchFunction():
             return _nonfinite(value)
     return _nonfinite(value)
 
 
-def _nonfinite(value: torch.Tensor) -> tuple[str, ...]:
+def _nonfinite(value: torch.Tensor) -> tuple[str, ...] | None:
     if value.layout is not torch.strided or not value.data_ptr():
-        return ()
+        return None
     values = value.detach()
     # NaN and infinity survive a sum; one over finite values may come out infinite, too.
     total = (values.sum() if values.dim() else values).item()

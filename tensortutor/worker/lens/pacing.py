@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Protocol
 
+from tensortutor.worker.lens import sentinels
 from tensortutor.worker.lens.blocks import MARK, Block, Blocks, with_counters
 from tensortutor.worker.lens.counters import CHEAPEST_S, KINDS, WAIT, Loop, Tally, While
 from tensortutor.worker.lens.recorder import Activation, Record, Recorder
+from tensortutor.worker.lens.sentinels import Sentinel
 from tensortutor.worker.lens.statements import Path
 
 FOLLOWED = 8
@@ -24,6 +26,7 @@ SHARE = 0.03
 """Of a loop's time, for following it."""
 LINE_S = 1e-5
 """What it costs to follow a statement, until it has been measured."""
+NOBODY = ("", 0)
 clock = time.thread_time
 """Not that on the wall: other programs' turns on a busy machine are no part of an iteration."""
 
@@ -110,24 +113,82 @@ class Pacer:
         count = loop.iterations
         if not self.is_here():
             loop.next = count + WAIT
-        elif self.pauser == run:
-            begun, at = self._paused_at
-            now = clock()
-            loop.per = (now - at) / (count - begun)
-            self._resume(frame, beginning=loop.block)
-            loop.since, loop.next = now, count + 1
-            if isinstance(loop, While):
-                begin_line(self._engine.activation(frame), frame)
-        elif self.pauser is not None or not self._engine.following():
+        elif self.pauser is not None:
+            ill = self._ask(loop, frame, count - 1)
+            if ill or (self.pauser == run and count >= loop.sample):
+                self._follow(run, loop, frame, ill)
+            else:
+                loop.next = count + (WAIT if loop.sentinel is None else loop.sentinel.stride)
+                if self.pauser == run:
+                    loop.next = min(loop.next, loop.sample)
+        elif not self._engine.following():
             loop.next = count + WAIT
         elif self._is_next(loop, count):
             loop.since, loop.next = clock(), count + 1
         else:
-            loop.since, loop.next = 0.0, loop.sample
-            self.pauser = run
-            self.used = True
-            self._engine.pause()
-            self._paused_at = (count, clock())
+            self._pause(run, loop, frame)
+
+    def _pause(self, run: int, loop: Loop, frame: FrameType) -> None:
+        """Follow nothing from the iteration that begins now, until one is worth it."""
+        count, known = loop.iterations, self._recorder.firsts
+        if loop.sentinel is None:
+            names = sentinels.chosen(loop.last, frame, known)
+            loop.sentinel = Sentinel(names) if names else None
+        every = WAIT
+        if loop.sentinel is not None:
+            loop.sentinel.ask(frame, count - 1, known)
+            every = loop.sentinel.every(loop.per)
+        self._recorder.witness = NOBODY
+        loop.since, loop.next = 0.0, min(loop.sample, count + every)
+        self.pauser = run
+        self.used = True
+        self._engine.pause()
+        self._paused_at = (count, clock())
+
+    def _ask(self, loop: Loop, frame: FrameType, done: int) -> str:
+        """The number of the loop that became NaN or infinite while nothing was followed.
+
+        done: the iterations that are over.
+        """
+        if loop.sentinel is None:
+            return ""
+        return loop.sentinel.ask(frame, done, self._recorder.firsts)
+
+    def _follow(self, run: int, loop: Loop, frame: FrameType, ill: str) -> None:
+        """Follow the iteration that begins. ill: a number that became NaN or infinite before."""
+        now, done = clock(), loop.iterations - 1
+        if self.pauser == run:
+            begun, at = self._paused_at
+            loop.per = (now - at) / (done + 1 - begun)
+        else:
+            self._forget()
+        self._resume(frame, beginning=loop.block)
+        self._say(loop, frame, ill, done)
+        loop.since, loop.next = now, done + 2
+        if isinstance(loop, While):
+            begin_line(self._engine.activation(frame), frame)
+
+    def _say(self, loop: Loop, frame: FrameType, ill: str, done: int) -> None:
+        """Following begins: what the numbers of the loop tell of the time before."""
+        if ill:
+            self._look(loop, frame, ill, done)
+        elif loop.sentinel is not None:
+            self._recorder.witness = loop.sentinel.witness(loop.sentinel.names[0], done + 1)
+
+    def _look(self, loop: Loop, frame: FrameType, ill: str, done: int) -> None:
+        """Look at what the loop's last iteration has stored. ill, done: see `_ask`."""
+        recorder = self._recorder
+        if ill and loop.sentinel is not None:
+            recorder.witness = loop.sentinel.witness(ill, done)
+        for record, names in loop.last:
+            if record.count and (ill or record.looked < record.count):
+                recorder.look(record, frame, names)
+        recorder.witness = NOBODY
+
+    def _forget(self) -> None:
+        """Whichever loop begins an iteration next decides anew."""
+        for loop in self._loops:
+            loop.next, loop.since = 0, 0.0
 
     def _is_next(self, loop: Loop, count: int) -> bool:
         """Following is on: is it worth its price for the iteration that begins?"""
@@ -147,9 +208,12 @@ class Pacer:
         if not self.is_here():
             return
         try:
-            for loop in self._loops:
-                loop.next, loop.since = 0, 0.0  # whoever begins an iteration next decides anew
+            self._forget()
             self._resume(frame, beginning=tally.block)
+            loop = self._tallies[tally.block.loop.number] if tally.block.loop is not None else None
+            if isinstance(loop, Loop):
+                done = loop.iterations - 1
+                self._say(loop, frame, self._ask(loop, frame, done), done)
             activation = self._engine.activation(frame)
             if activation is None and tally.block.kind == "function":
                 head = self._recorder.functions.get(frame.f_code.co_firstlineno)
@@ -170,12 +234,10 @@ class Pacer:
             if activation is None or frame.f_code.co_filename != self._path:
                 return
             activation.pending = None
-            recorder, outer = self._recorder, loop.block.parent
-            if outer is not None and outer.loop is not None and not recorder.affordable():
-                return  # the loop around it will look once more
-            for record, names in loop.last:
-                if record.looked < record.count:
-                    recorder.look(record, frame, names)
+            ill, outer = self._ask(loop, frame, loop.iterations), loop.block.parent
+            is_inner = outer is not None and outer.loop is not None
+            if ill or not is_inner or self._recorder.affordable():
+                self._look(loop, frame, ill, loop.iterations)  # else the loop around it will
         except Exception:
             self._recorder.failures += 1
 
@@ -256,8 +318,8 @@ def last_stores(tallies: Sequence[Tally]) -> Iterator[tuple[Record, frozenset[Pa
         if all(tally is places[0][1] for _, tally in places):
             last = max((record for record, _ in places), key=lambda one: one.statement.line)
             found.setdefault(last, set()).add(path)
-    for record, paths in found.items():
-        yield record, frozenset(paths)
+    for record in sorted(found, key=lambda one: one.statement.line):
+        yield record, frozenset(found[record])
 
 
 def is_in(block: Block | None, outer: Block) -> bool:

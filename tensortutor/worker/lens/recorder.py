@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensortutor.worker.lens.layers import Layer
 from tensortutor.worker.lens.looks import (
@@ -40,7 +40,7 @@ clock = time.thread_time
 class Glimpse:
     """What a target was at the last look. at: the execution. varies: between the looks.
 
-    looks: how many there were.
+    looks: how many there were. sound: the last execution after which it was seen to be finite.
     """
 
     seen: Seen
@@ -52,6 +52,22 @@ class Glimpse:
     dtype_from: Any = None
     varies: bool = False
     looks: int = 1
+    sound: int = 0
+
+
+class First(NamedTuple):
+    """Where NaN or infinity was first seen. at: the execution.
+
+    sound: the last execution after which it was seen to be finite, 0 if none. witness: a number of
+    the loop around it, which was finite `ago` iterations before; "" if none was asked.
+    """
+
+    record: "Record"
+    name: str
+    at: int
+    sound: int
+    witness: str = ""
+    ago: int = 0
 
 
 @dataclass(eq=False)
@@ -80,7 +96,7 @@ class Record:
 class Recorder:
     """The records of a program.
 
-    firsts: where NaN and infinity were first seen: "nan" or "inf" -> (record, name, execution).
+    firsts: where NaN and infinity ("nan", "inf") were first seen. witness: see `First`.
     """
 
     def __init__(
@@ -96,7 +112,8 @@ class Recorder:
         }
         self.functions = {line: Record(one) for line, one in self.plan.functions.items()}
         self.stack: list[Activation] = []
-        self.firsts: dict[str, tuple[Record, str, int]] = {}
+        self.firsts: dict[str, First] = {}
+        self.witness = ("", 0)
         self.failures = 0
         self._by_code: dict[int, list[Record]] = {}
         self._spent = 0.0
@@ -208,10 +225,11 @@ class Recorder:
                 name = "return" if len(values) == 1 else f"return[{index}]"
                 before = record.glimpses.get(name)
                 varies = before is not None and (before.varies or before.seen[:2] != seen[:2])
-                looks = 1 if before is None else before.looks + 1
-                record.glimpses[name] = Glimpse(
-                    seen, "returned", record.count, varies=varies, looks=looks
+                glimpse = record.glimpses[name] = Glimpse(
+                    seen, "returned", record.count, varies=varies
                 )
+                if before is not None:
+                    glimpse.looks, glimpse.sound = before.looks + 1, before.sound
                 self._search(record, name, seen, item)
                 if caller is not None and len(values) == 1:
                     caller.returned[frame.f_code] = seen
@@ -220,9 +238,14 @@ class Recorder:
         self.charge(clock() - begun)
 
     def _search(self, record: Record, name: str, seen: Seen, value: Any) -> None:
-        if len(self.firsts) < len(NONFINITE) and seen.dtype.is_floating_point:
-            for kind in nonfinite(value, seen):
-                self.firsts.setdefault(kind, (record, name, record.count))
+        if len(self.firsts) == len(NONFINITE) or not seen.dtype.is_floating_point:
+            return
+        kinds, glimpse = nonfinite(value, seen), record.glimpses[name]
+        for kind in kinds or ():
+            first = First(record, name, record.count, glimpse.sound, *self.witness)
+            self.firsts.setdefault(kind, first)
+        if kinds == ():
+            glimpse.sound = record.count
 
     def last_looks(self, frame: FrameType) -> None:
         """The names of a frame that is about to go still hold what was stored last."""

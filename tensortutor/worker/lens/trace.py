@@ -7,7 +7,7 @@ from tensortutor.checking.describe import SHORT
 from tensortutor.protocol.lens import MOST_LINES, Broadcast, Line, Made, Mark, Trace
 from tensortutor.worker.lens import peek
 from tensortutor.worker.lens.looks import Seen
-from tensortutor.worker.lens.recorder import Glimpse, Record, Recorder
+from tensortutor.worker.lens.recorder import First, Glimpse, Record, Recorder
 from tensortutor.worker.lens.statements import Statement
 
 MOST_MADE = 12
@@ -89,10 +89,28 @@ def marks(name: str, glimpse: Glimpse, record: Record, recorder: Recorder) -> It
     if glimpse.at < record.count and (glimpse.varies or glimpse.looks < FEW):
         at, count = (n // record.statement.runs for n in (glimpse.at, record.count))
         yield Mark("earlier", f"seen at execution {at:,} of {count:,}; it may differ later")
-    for kind, (where, called, at) in recorder.firsts.items():
-        if (where, called) == (record, name):
-            when = f" at execution {at}" if record.count > 1 else ""
-            yield Mark(kind, f"{NONFINITE[kind]} was first seen here{when}")
+    for kind, first in recorder.firsts.items():
+        if (first.record, first.name) == (record, name):
+            yield Mark(kind, f"{NONFINITE[kind]} was first seen here{when(first)}")
+
+
+def when(first: First) -> str:
+    """At which execution, and since when at most."""
+    runs = first.record.statement.runs
+    count, at, sound = (n // runs for n in (first.record.count, first.at, first.sound))
+    if count <= 1:
+        return ""
+    if first.witness:
+        passes = "one pass" if first.ago == 1 else f"{first.ago:,} passes"
+        was = "it" if first.witness == first.name else peek.cut(first.witness, 40)
+        since = f"; {was} was still finite {passes} before"
+    elif sound == at - 1:
+        since = ""
+    elif sound:
+        since = f"; it was finite at {sound:,}, and not looked at in between"
+    else:
+        since = "; it was not looked at before"
+    return f" at execution {at:,}{since}"
 
 
 def operations_of(statement: Statement) -> set[str]:
