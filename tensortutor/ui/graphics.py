@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
+import os
 import re
 import struct
 import sys
@@ -32,6 +33,8 @@ LEAST_PIXELS = 256
 QUERY = "\x1b_Gi=7735,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[16t\x1b[c"
 """Does it know kitty's protocol; how many pixels has a cell; what is it (4: sixel)?"""
 SIXEL = "4"
+CELL = ("TEXTUAL_CELL_WIDTH", "TEXTUAL_CELL_HEIGHT")
+"""What the library asks the environment for where there is no terminal to be asked."""
 
 _asked = False
 _widget: type[Widget] | None = None
@@ -104,15 +107,16 @@ def _load(
 def load(name: str, cell: tuple[int, int] | None) -> type[Widget]:
     """The library's widget of this name. cell: a cell's size in pixels, None if unknown."""
     stdout = sys.__stdout__
+    sizes = dict(zip(CELL, map(str, cell), strict=True)) if cell is not None else {}
     try:
-        # No terminal, no questions.
+        # No terminal, no questions; without one, it looks into the environment.
         sys.__stdout__ = io.StringIO()  # type: ignore[misc, assignment]
+        os.environ.update(sizes)
         library: Any = import_module(LIBRARY)
     finally:
         sys.__stdout__ = stdout  # type: ignore[misc]
-    if cell is not None:
-        terminal: Any = import_module("textual_image._terminal")
-        terminal.get_cell_size._result = terminal.CellSize(*cell)
+        for variable in sizes:
+            del os.environ[variable]
     kind: type[Widget] = getattr(library, name)
     return kind
 

@@ -73,7 +73,8 @@ def test_the_library_asks_nothing_when_it_is_loaded():
         "from tensortutor.ui import graphics\n"
         "kind = graphics.load('SixelImage', (9, 20))\n"
         "from textual_image._terminal import get_cell_size\n"
-        "print(kind.__module__, *get_cell_size())"
+        "import os\n"
+        "print(kind.__module__, *get_cell_size(), *(name in os.environ for name in graphics.CELL))"
     )
     master, slave = pty.openpty()
     os.write(master, b"typed\n")
@@ -85,4 +86,4 @@ def test_the_library_asks_nothing_when_it_is_loaded():
     os.close(master)
     assert done.returncode == 0, said
     assert "\x1b" not in said
-    assert said.splitlines()[-1] == "textual_image.widget.sixel 9 20"
+    assert said.splitlines()[-1] == "textual_image.widget.sixel 9 20 False False"
