@@ -88,6 +88,24 @@ for step in range(STEPS):
     opt.step()
     tick(step)
 """,
+    "while True with a break, in a function": """
+def fit(model, opt, x, y):
+    step = 0
+    while True:
+        loss = F.cross_entropy(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        tick(step)
+        step += 1
+        if step == STEPS:
+            break
+    return loss
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = fit(model, opt, torch.randn(64, 8), torch.randint(0, 3, (64,)))
+""",
     "CNN, batch 64, Adam": """
 x, y = torch.randn(64, 1, 14, 14), torch.randint(0, 10, (64,))
 model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),

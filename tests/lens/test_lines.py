@@ -286,7 +286,7 @@ print(len(torch.overrides._get_current_function_mode_stack()))
 
 
 NOISE = ("USDT", "gpuGetDeviceCount")
-"""What the profiler of torch writes, with the time of day; a build for GPUs, where there is none."""
+"""What the profiler of torch writes, with the time of day; the last in a build for GPUs."""
 
 
 def said(seen):
