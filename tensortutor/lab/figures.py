@@ -8,6 +8,7 @@ import contextlib
 import sys
 import warnings
 from importlib import import_module
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,8 @@ MOST_PIXELS = 640
 """Pixels along a side: a figure of matplotlib's own default size comes as it is."""
 
 _numbers: "WeakKeyDictionary[Any, int]" = WeakKeyDictionary()
+_next = count(1)
+"""Not the table's length: a figure that was closed leaves the table when it is collected."""
 
 
 def __getattr__(name: str) -> Any:
@@ -78,7 +81,7 @@ def title_of(figure: Any) -> str:
     matplotlib's numbers begin again when figures are closed.
     """
     if figure not in _numbers:
-        _numbers[figure] = len(_numbers) + 1
+        _numbers[figure] = next(_next)
     label = str(figure.get_label() or "")
     return label or f"Figure {_numbers[figure]}"
 

@@ -114,11 +114,13 @@ def test_a_forked_child_draws_nothing_twice(runner):
 
 
 FIGURES = """
+import gc
 import warnings
 import matplotlib.pyplot as plt
 plt.plot([1, 2, 3])
 plt.show()
 plt.close()
+gc.collect()
 plt.plot([3, 2, 1])
 plt.show()
 named, axes = plt.subplots(num="named")
