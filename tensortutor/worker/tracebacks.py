@@ -26,7 +26,7 @@ def raised(error: BaseException, path: str, name: str) -> Raised:
     """
     report = traceback.TracebackException(type(error), error, error.__traceback__)
     clean(report, path, name, set())
-    text = "".join(report.format())
+    text = written(report, error)
     if isinstance(error, EOFError) and "reading a line" in str(error):
         text += NO_KEYBOARD + "\n"
     kind = type(error).__qualname__
@@ -38,6 +38,19 @@ def raised(error: BaseException, path: str, name: str) -> Raised:
         text=shorten(text),
         scene=scene_of_error(error, path),
     )
+
+
+def written(report: traceback.TracebackException, error: BaseException) -> str:
+    """The report as Python writes it, or in short where the program has broken what Python needs.
+
+    From 3.13 on it reads the lines with `ast`.
+    """
+    try:
+        return "".join(report.format())
+    except Exception:
+        places = (f'  File "{f.filename}", line {f.lineno}, in {f.name}\n' for f in report.stack)
+        head = "Traceback (most recent call last):\n"
+        return f"{head}{''.join(places)}{type(error).__qualname__}: {text_of(error)}\n"
 
 
 def clean(report: traceback.TracebackException, path: str, name: str, seen: set[int]) -> None:

@@ -98,7 +98,8 @@ needs_columns = pytest.mark.skipif(
         ),
         (
             "import torch\nt = torch.ones(2)\nif (t\n        and t):\n    u = t",
-            [("t", "f32[2]", ())],
+            # From 3.12 on, Python says which of the two was asked for its truth.
+            [("t", "f32[2]", ("value",) if sys.version_info >= (3, 12) else ())],
         ),
     ],
 )
@@ -121,11 +122,19 @@ def test_torchs_functions_tell_what_has_no_name_in_the_program(runner):
 
 
 def test_a_module_deep_inside_is_named_as_the_program_reaches_it(runner):
-    assert words(scene_of(runner, NET + "net(torch.ones(2, 3, 4))"))[:3] == [
+    h = ("h", "f32[2, 64]", ("arg0", "input"))
+    expected = [
         ("head", "Linear", ("callee", "module")),
-        ("h", "f32[2, 64]", ("arg0", "input")),
+        h,
         ("head.weight", "f32[3, 60]", ("weight",)),
     ]
+    if sys.version_info >= (3, 12):  # the name of a list comprehension is gone when it has failed
+        expected = [
+            h,
+            ("self.heads[1]", "Linear", ("module",)),
+            ("self.heads[1].weight", "f32[3, 60]", ("weight",)),
+        ]
+    assert words(scene_of(runner, NET + "net(torch.ones(2, 3, 4))"))[:3] == expected
     deep = scene_of(runner, NET + "model = nn.Sequential(net.body)\nmodel(torch.ones(2, 5))")
     assert words(deep) == [
         ("model", "Sequential", ("callee",)),
@@ -263,6 +272,8 @@ def test_the_program_may_break_what_the_report_is_made_with(runner):
     (raised,) = (e for e in events if isinstance(e, Raised))
     assert raised.scene.operands == ()
     assert raised.message == "shape '[3]' is invalid for input of size 2"
+    assert raised.text.startswith("Traceback (most recent call last):\n  File ")
+    assert raised.text.endswith("RuntimeError: shape '[3]' is invalid for input of size 2\n")
 
 
 def test_errors_of_other_kinds_need_no_scene(runner):
