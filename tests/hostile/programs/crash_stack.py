@@ -1,6 +1,5 @@
 # tries = "To overflow the stack."
-# outcome = ["killed"]
-# sentence = ["SIGSEGV"]
+# outcome = ["killed", "raised"]  # Python 3.12 and 3.13 raise RecursionError in time
 import sys
 
 sys.setrecursionlimit(10**9)
