@@ -6,6 +6,7 @@ it is data alone. Nothing is listened to where the program would notice: under i
 profilers and transforms.
 """
 
+import itertools
 import sys
 import time
 from collections import Counter
@@ -65,25 +66,35 @@ class Listener:
         self._spent = 0.0
         """Processor time: on a busy machine the clock would count what others take."""
         self._engine: Any = None
+        self._mine: Callable[..., Any] | None = None
 
     def begin(self) -> None:
         """Put it in its place, where this torch has one."""
         self._engine = AUTOGRAD.get(ENGINE)
         if self._engine is not None:
-            AUTOGRAD[ENGINE] = self._run
+            AUTOGRAD[ENGINE] = self._mine = self._make()
 
     def end(self) -> None:
         """Put the engine back; the captures learn about how many passes there were."""
-        if AUTOGRAD.get(ENGINE) == self._run:
+        if self._mine is not None and AUTOGRAD.get(ENGINE) is self._mine:
             AUTOGRAD[ENGINE] = self._engine
         for line, capture in self.captures.items():
             capture.of = self._counts[line]
 
+    def _make(self) -> Callable[..., Any]:
+        """What `torch.autograd.backward` and `grad` call: most passes go straight on."""
+        engine, run, passes, mask = self._engine, self._run, itertools.count(1).__next__, FEW - 1
+
+        def ours(*arguments: Any, **more: Any) -> Any:
+            number = passes()
+            if number & mask and number > MANY:
+                return engine(*arguments, **more)
+            self._passes = number
+            return run(*arguments, **more)
+
+        return ours
+
     def _run(self, outputs: Any, *arguments: Any, **more: Any) -> Any:
-        """What `torch.autograd.backward` and `grad` call."""
-        self._passes += 1
-        if self._passes > MANY and self._passes % FEW:
-            return self._engine(outputs, *arguments, **more)
         frame = self._learners_frame()
         if frame is None:
             return self._engine(outputs, *arguments, **more)
@@ -108,7 +119,7 @@ class Listener:
             self._spent += time.process_time() - begun
 
     def _learners_frame(self) -> FrameType | None:
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(3)
         for _ in range(DEEPEST):
             if frame is None or frame.f_code.co_filename == self._path:
                 return frame

@@ -78,10 +78,21 @@ class Loop(Tally):
     the iteration began that is followed now, 0 if it was not followed from its beginning. per:
     seconds of one that is not followed; cost: of following one. last: the
     statements inside whose names hold at its end what these stored last. sentinel: what is asked
-    while nothing is followed.
+    while nothing is followed. quiet: until this iteration that goes on, as far as is known.
     """
 
-    __slots__ = ("begun", "cost", "iterations", "last", "map", "per", "sample", "sentinel", "since")
+    __slots__ = (
+        "begun",
+        "cost",
+        "iterations",
+        "last",
+        "map",
+        "per",
+        "quiet",
+        "sample",
+        "sentinel",
+        "since",
+    )
 
     def __init__(self, block: Block, pacer: Decides) -> None:
         super().__init__(block, pacer)
@@ -93,6 +104,7 @@ class Loop(Tally):
         self.cost = CHEAPEST_S
         self.last: list[tuple[Record, frozenset[Path]]] = []
         self.sentinel: Sentinel | None = None
+        self.quiet = 0
 
     @property
     def count(self) -> int:
@@ -103,6 +115,14 @@ class Loop(Tally):
         """A run of a `for` begins."""
         self.next, self.since = self.iterations + 1, 0.0
         return Turn(self, self._pacer)
+
+    def may_go_on(self, frame: FrameType) -> bool:
+        """It is known that nothing is followed before `quiet`, and its numbers are finite."""
+        count, sentinel = self.iterations, self.sentinel
+        if count >= self.quiet or sentinel is None or not sentinel.is_well(frame, count - 1):
+            return False
+        self.next = min(count + sentinel.stride, self.quiet)
+        return True
 
 
 class While(Loop):
@@ -123,7 +143,7 @@ class While(Loop):
     def turn(self) -> None:
         """An iteration begins."""
         self.iterations = count = self.iterations + 1
-        if count >= self.next:
+        if count >= self.next and not self.may_go_on(sys._getframe(1)):
             if self._pacer.is_here():
                 self._pacer.arrive(id(self._runs[-1]), self, sys._getframe(1))
             else:
@@ -151,7 +171,7 @@ class Turn:
         """An iteration begins."""
         loop = self._loop
         loop.iterations = count = loop.iterations + 1
-        if count >= loop.next:
+        if count >= loop.next and not loop.may_go_on(sys._getframe(1)):
             self._pacer.arrive(id(self), loop, sys._getframe(1))
         return item
 

@@ -22,8 +22,8 @@ from tensortutor.worker.lens.statements import Path
 
 FOLLOWED = 8
 """The first iterations of a loop."""
-SHARE = 0.03
-"""Of a loop's time, for following it."""
+SHARE = 0.015
+"""Of a loop's time, for following it; the iteration after one that is followed is slower, too."""
 LINE_S = 1e-5
 """What it costs to follow a statement, until it has been measured."""
 NOBODY = ("", 0)
@@ -114,13 +114,14 @@ class Pacer:
         if not self.is_here():
             loop.next = count + WAIT
         elif self.pauser is not None:
-            ill = self._ask(loop, frame, count - 1)
+            sentinel = loop.sentinel
+            ill = sentinel.ask(frame, count - 1, self._recorder.firsts) if sentinel else ""
             if ill or (self.pauser == run and count >= loop.sample):
                 self._follow(run, loop, frame, ill)
             else:
-                loop.next = count + (WAIT if loop.sentinel is None else loop.sentinel.stride)
-                if self.pauser == run:
-                    loop.next = min(loop.next, loop.sample)
+                loop.next = count + (WAIT if sentinel is None else sentinel.stride)
+                loop.quiet = loop.sample if self.pauser == run else count + WAIT
+                loop.next = min(loop.next, loop.quiet)
         elif not self._engine.following():
             loop.next = count + WAIT
         elif self._is_next(loop, count):
@@ -140,7 +141,7 @@ class Pacer:
             every = loop.sentinel.every(loop.per)
         self._recorder.witness = NOBODY
         loop.since, loop.next = 0.0, min(loop.sample, count + every)
-        self.pauser = run
+        self.pauser, loop.quiet = run, loop.sample
         self.used = True
         self._engine.pause()
         self._paused_at = (count, clock())
@@ -245,6 +246,8 @@ class Pacer:
         self, frame: FrameType, line: int | None = None, beginning: Block | None = None
     ) -> None:
         self.pauser = None
+        for loop in self._loops:
+            loop.quiet = 0
         opened = []
         one: FrameType | None = frame
         while one is not None:
