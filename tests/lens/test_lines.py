@@ -137,6 +137,53 @@ def test_generators_recursion_threads_and_while(look):
     assert told[17, "w"] == ("f32[3]", "made", 3)
 
 
+def test_what_a_statement_stores_after_waiting_is_seen(look):
+    source = """
+    import asyncio, torch
+    async def load(n):
+        await asyncio.sleep(0)
+        return torch.ones(n)
+    async def stream(n):
+        for i in range(n):
+            t = await load(i + 1)
+            yield t
+    async def main():
+        async for x in stream(5):
+            y = x + 1
+        async with asyncio.Lock() as _:
+            z = await load(7)
+        return z
+    last = asyncio.run(main())
+    def echo():
+        while True:
+            got = yield
+            if got is None:
+                return
+    g = echo()
+    next(g)
+    for n in range(1, 4):
+        g.send(torch.ones(n))
+    """
+    told = made(look(program(source), TRACE))
+    assert told[7, "t"] == ("f32[5]", "made", 5)
+    assert told[10, "x"] == ("f32[5]", "made", 5)
+    assert told[11, "y"] == ("f32[5]", "made", 5)
+    assert told[13, "z"] == ("f32[7]", "made", 1)
+    assert told[18, "got"][0] == "f32[3]"
+
+
+def test_the_parts_of_a_tensor_are_views(look):
+    source = """
+    import torch
+    x = torch.arange(12.0).reshape(2, 6)
+    p, q = x.chunk(2, dim=1)
+    r, *rest = torch.unbind(x)
+    """
+    told = marks(look(program(source), TRACE))
+    assert (3, "view") in told
+    assert (4, "view") in told
+
+
 def test_a_module_of_the_learners_is_counted_exactly_however_often_it_runs(look):
     source = """
     import torch

@@ -1,9 +1,9 @@
 """Listens to backward passes: the gradient that arrives at each node, while it is there.
 
 The graph that a training loop builds is gone when the program has ended. So a pass is listened to
-when it comes: the first from a line, the second, the fourth, the eighth, and so on; what is kept of
-it is data alone. Nothing is listened to where the program would notice: under its own modes,
-profilers and transforms.
+when it comes: the first from a line, the second, the fourth, the eighth, and so on in ever larger
+gaps; what is kept of it is data alone. Nothing is listened to where the program would notice: under
+its own modes, profilers and transforms.
 """
 
 import itertools
@@ -103,7 +103,7 @@ class Listener:
         count = self._counts[line] = self._counts.get(line, 0) + step
         if count < self._next.get(line, 0) or not self._may(line):
             return self._engine(outputs, *arguments, **more)
-        self._next[line] = 2 * count
+        self._next[line] = (2 if count < MANY else 4) * count
         inputs = arguments[3] if len(arguments) > 3 else ()
         heard = self._heard(frame, outputs, inputs if more.get("accumulate_grad") else None)
         return self._listen(frame, count, heard, lambda: self._engine(outputs, *arguments, **more))

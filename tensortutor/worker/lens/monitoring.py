@@ -124,6 +124,7 @@ class Monitor:
         activation = self._calls.get(id(frame))
         if activation is not None:
             activation.leave(frame, value)
+            activation.pending = self._recorder.waiting.pop(id(frame), None)
         return None
 
     def _end(self, value: Any) -> None:
@@ -136,9 +137,9 @@ class Monitor:
         if code.co_filename == self._recorder.path:
             self._end(None)
 
-    def _raise(self, code: CodeType, _offset: int, _error: BaseException) -> None:
+    def _raise(self, code: CodeType, _offset: int, error: BaseException) -> None:
         if code.co_filename == self._recorder.path:
             frame = sys._getframe(1)
             activation = self._calls.get(id(frame))
             if activation is not None:
-                activation.pending = None
+                activation.fail(type(error))

@@ -96,7 +96,8 @@ class Record:
 class Recorder:
     """The records of a program.
 
-    firsts: where NaN and infinity ("nan", "inf") were first seen. witness: see `First`.
+    firsts: where NaN and infinity ("nan", "inf") were first seen. witness: see `First`. waiting: by
+    the frame's id, the statement under way in a generator or coroutine that will go on.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Recorder:
         self.firsts: dict[str, First] = {}
         self.witness = ("", 0)
         self.failures = 0
+        self.waiting: dict[int, Record] = {}
         self._by_code: dict[int, list[Record]] = {}
         self._spent = 0.0
         self._begun = clock()
@@ -127,7 +129,9 @@ class Recorder:
         code = frame.f_code
         head = self.functions.get(code.co_firstlineno)
         if head is None or (code.co_flags & GENERATOR and frame.f_lineno != code.co_firstlineno):
-            return Activation(self, always=True)
+            found = Activation(self, always=True)
+            found.pending = self.waiting.pop(id(frame), None)
+            return found
         head.count += 1
         if head.count >= head.next:
             self.look(head, frame)
@@ -249,8 +253,9 @@ class Recorder:
 
     def last_looks(self, frame: FrameType) -> None:
         """The names of a frame that is about to go still hold what was stored last."""
+        waiting = self.waiting.get(id(frame))
         for record in self.of_function(frame.f_code):
-            if record.looked < record.count and record.statement.sole:
+            if record is not waiting and record.looked < record.count and record.statement.sole:
                 self.look(record, frame, record.statement.sole)
 
     def settle(self) -> None:
@@ -310,17 +315,24 @@ class Activation:
                     if record.count >= record.next and record.statement.operands:
                         self._recorder.prepare(record, frame)
             elif event == "exception":
-                self.pending = None  # it came to nothing
+                self.fail(value[0])
             elif event == "return":
                 self.leave(frame, value)
         except RecursionError:
             self.pending = None  # the program is about to find its limit by itself
 
+    def fail(self, kind: type) -> None:
+        """The statement has come to nothing; but what is awaited ends in a StopIteration, too."""
+        if kind is not StopIteration or self.pending is None or not self.pending.statement.waits:
+            self.pending = None
+
     def leave(self, frame: FrameType, value: Any) -> None:
         """The function returns, raises or yields."""
         pending, recorder = self.pending, self._recorder
         self.pending = None
-        if pending is not None and not pending.is_block and pending.count >= pending.next:
+        if pending is not None and pending.statement.waits and frame.f_code.co_flags & GENERATOR:
+            recorder.waiting[id(frame)] = pending  # unless the frame goes, it goes on
+        elif pending is not None and not pending.is_block and pending.count >= pending.next:
             self._finish(pending, frame, 0)
         if recorder.stack and recorder.stack[-1] is self:
             recorder.stack.pop()

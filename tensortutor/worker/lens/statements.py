@@ -43,7 +43,8 @@ class Statement:
     tick: the line whose event stands for one execution; runs: how often that line comes in one.
     body: the lines of a block, whose head counts as executed when the body begins. expressions:
     what is computed. operands: the ways to the values that it is computed from. straight: the head
-    of a function each of whose statements runs exactly once in a call that does not raise.
+    of a function each of whose statements runs exactly once in a call that does not raise. waits:
+    the frame may come and go while it is under way: it has an `await` or a `yield`.
     """
 
     line: int
@@ -56,6 +57,10 @@ class Statement:
     runs: int = 1
     sole: frozenset[Path] = field(default_factory=frozenset)
     straight: bool = False
+    waits: bool = False
+
+
+WAITING = (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)
 
 
 def way(node: ast.AST) -> Path | None:
@@ -120,6 +125,7 @@ def merged(first: Statement, second: Statement) -> Statement:
         (*first.expressions, *second.expressions),
         tuple(dict.fromkeys((*first.operands, *second.operands))),
         first.body,
+        waits=first.waits or second.waits,
     )
 
 
@@ -144,7 +150,10 @@ def _statement(node: ast.stmt) -> Statement | None:
         end = max([node.lineno, *(getattr(p, "end_lineno", 0) or 0 for p in inner)])
     if isinstance(node, (ast.With, ast.AsyncWith)):
         expressions = tuple(item.context_expr for item in node.items)
-    return Statement(node.lineno, end, targets, expressions, operands(expressions), body)
+    waits = any(isinstance(one, WAITING) for one in (node, *inner))
+    return Statement(
+        node.lineno, end, targets, expressions, operands(expressions), body, waits=waits
+    )
 
 
 def stores(node: ast.expr) -> bool:

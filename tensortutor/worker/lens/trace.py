@@ -18,7 +18,7 @@ ALIASING = (
     "detach", "data", "real", "imag", "contiguous", "to", "cpu", "cuda", "float", "double",
     "half", "bfloat16", "long", "int", "bool", "type", "type_as", "clone", "numpy", "from_numpy",
     "as_tensor", "asarray", "tensor", "copy", "deepcopy", "rearrange", "atleast_1d", "atleast_2d",
-    "broadcast_to",
+    "broadcast_to", "chunk", "split", "unbind", "tensor_split",
 )  # fmt: skip
 """Whether these copy or give a view is what a learner wants to know."""
 CONVERTING = (
