@@ -9,6 +9,7 @@ from tensortutor.protocol import lens
 from tensortutor.protocol.events import Raised
 from tensortutor.ui.screens.looking import expression_at
 from tensortutor.ui.screens.tensor import TensorScreen
+from tensortutor.ui.widgets.code import fitting
 from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
 from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.ui.fakes import judges, plays
@@ -207,6 +208,25 @@ async def test_broadcasting_under_the_cursor(setting, until):
         screen.editor.move_cursor((0, 6))
         await pilot.press("escape", "b")
         await until(pilot, lambda: "3 and 4 differ, and neither is 1" in drawn(app.screen))
+
+
+async def test_the_signs_of_a_line_are_told_in_words(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    text = "NaN was first seen here at execution 138; it was still finite one pass before"
+    made = lens.Made("loss", "f32[]", marks=(lens.Mark("nan", text),))
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, lens.Trace((lens.Line(1, 1, 200, (made,)),)))
+        screen.turn_to("editor")
+        screen.editor.move_cursor((0, 0))
+        await pilot.press("escape", "b")
+        await until(pilot, lambda: "at execution 138" in drawn(app.screen))
+
+
+def test_a_note_that_is_cut_keeps_its_nan():
+    assert fitting("loss: f32[] NaN  ×200", 24) == "   loss: f32[] NaN  ×200"
+    assert fitting("loss: f32[] NaN  ×200", 16) == "   loss: f32…NaN"
+    assert fitting("loss: f32[] NaN  ×200", 20) == "   loss: f32[] NaN …"
+    assert fitting("predicted: f32[64, 10]", 16) == "   predicted: f…"
 
 
 async def test_an_error_keeps_the_front(setting, until):

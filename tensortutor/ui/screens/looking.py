@@ -1,11 +1,11 @@
 """Looking inside: what the lens saw of the last run, and how to ask for it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tensortutor.protocol.events import Event
 from tensortutor.protocol.jobs import Job, Look
-from tensortutor.protocol.lens import Broadcast, Broadcasts, Trace
+from tensortutor.protocol.lens import Broadcast, Broadcasts, Line, Trace
 from tensortutor.ui.screens.codefile import CodeScreen
 
 
@@ -16,10 +16,11 @@ class LookingScreen(CodeScreen):
         super().__init__()
         self._expressions: tuple[Broadcast, ...] = ()
         self._notes: dict[int, str] = {}
+        self._lines: tuple[Line, ...] = ()
 
     def looked_into(self, job: Job, *, profile: bool = False) -> Job:
         """The job of a run, with what the lens is to look at."""
-        self._expressions, self._notes = (), {}
+        self._expressions, self._notes, self._lines = (), {}, ()
         self.editor.annotate({})
         on = bool(self.tutor.remembered.get("lens", self.tutor.settings.lens))
         return replace(job, look=Look(on and not profile, on, profile))
@@ -50,7 +51,7 @@ class LookingScreen(CodeScreen):
             if isinstance(event, Trace):
                 from tensortutor.lens.lines import notes
 
-                self._notes = notes(event)
+                self._notes, self._lines = notes(event), event.lines
                 if self.tutor.remembered.get("notes", True):
                     self.editor.annotate(self._notes)
             elif isinstance(event, Broadcasts):
@@ -74,7 +75,7 @@ class LookingScreen(CodeScreen):
         )  # fmt: skip
 
     def action_broadcast(self) -> None:
-        """Show how the shapes of the expression under the cursor were brought together."""
+        """Say what is marked at the cursor's line: how shapes were broadcast, the first NaN."""
         from textual.widgets import Static
 
         from tensortutor.lens.aligned import aligned
@@ -83,15 +84,27 @@ class LookingScreen(CodeScreen):
 
         row, column = self.editor.cursor_location
         found = expression_at(self._expressions, row + 1, column + 1)
-        if found is None:
+        marked = list(self._marked(row + 1))
+        if found is None and not marked:
             self.tutor.tell(
                 "Run the code, then put the cursor on an expression with two operands, such as "
                 "a + b."
             )
             return
-        title = f"Line {found.line}: {found.left.text} {found.operator} {found.right.text}"
-        text = "\n".join(aligned(found))
-        self.app.push_screen(Page(visible(title), Static(visible(text), markup=False)))
+        title, text = f"Line {row + 1}", list(marked)
+        if found is not None:
+            title = f"Line {found.line}: {found.left.text} {found.operator} {found.right.text}"
+            text = [*aligned(found), *([""] if marked else []), *marked]
+        shown = Static(visible("\n".join(text)), markup=False)
+        self.app.push_screen(Page(visible(title), shown))
+
+    def _marked(self, row: int) -> Iterator[str]:
+        """What the signs of a line (from 1) stand for, if it is as it was when it ran."""
+        from tensortutor.lens.lines import remarks
+
+        for line in self._lines:
+            if line.line <= row <= line.end_line and self.editor.note_of(line.end_line - 1):
+                yield from remarks(line)
 
 
 def expression_at(found: Iterable[Broadcast], line: int, column: int) -> Broadcast | None:

@@ -29,6 +29,7 @@ COLOURS = ("keyword", "string", "number", "call", "definition", "decorator", "co
 MARKS = ("failed", "called")
 """Kinds of lines that stand out."""
 NOTE = "note"
+URGENT = ("NaN", "Inf")
 """What stands behind the code of a line, dimmed."""
 LAYERS = ("found", "problem")
 """Kinds of stretches that stand out within lines, the upper ones last."""
@@ -339,11 +340,18 @@ class CodeArea(TextArea):
 
 
 def fitting(note: str, room: int) -> str:
-    """A note with space before it, cut where the room ends; nothing where there is hardly any."""
+    """A note with space before it, cut where the room ends; nothing where there is hardly any.
+
+    URGENT signs in the part that is cut off stand behind the cut.
+    """
     if room < LEAST_NOTE:
         return ""
     text = f"   {note}"
-    return text if len(text) <= room else text[: room - 1] + glyphs.current().cut
+    if len(text) <= room:
+        return text
+    lost = text[room - 1 :].split()
+    end = glyphs.current().cut + " ".join(sign for sign in URGENT if sign in lost)
+    return text[: room - len(end)] + end
 
 
 def as_shown(text: str, tab_width: int) -> Iterable[str]:
