@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tensortutor.drawing.rows import RGB
+from tensortutor.drawing.spans import RGB
 
 # Points of matplotlib's viridis: brightness grows evenly, so it reads without colours as well.
 SEQUENTIAL: tuple[RGB, ...] = (

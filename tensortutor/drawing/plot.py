@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from tensortutor.drawing.canvas import ASCII, BRAILLE, COARSE, Canvas, Dots
-from tensortutor.drawing.rows import Look, Row, Span, clean, clip, text_of, width_of, wrap
+from tensortutor.drawing.spans import Look, Row, Span, clean, clip, text_of, width_of, wrap
 from tensortutor.drawing.scale import Scale, scale_of, written
 from tensortutor.protocol.drawings import Plot
 

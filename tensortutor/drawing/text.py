@@ -6,7 +6,7 @@ from typing import TextIO
 
 from tensortutor.drawing.picture import picture_rows
 from tensortutor.drawing.plot import plot_rows
-from tensortutor.drawing.rows import RGB, Look, Row, Span, is_unicode
+from tensortutor.drawing.spans import RGB, Look, Row, Span, is_unicode
 from tensortutor.protocol.drawings import Drawing, Plot
 
 WIDEST, PLOT_HEIGHT, PICTURE_HEIGHT = 80, 16, 24

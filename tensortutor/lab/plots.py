@@ -1,4 +1,4 @@
-"""Plots: series of numbers by label, on one sheet per title."""
+"""Plots: series of numbers by label, on one plot per title."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from tensortutor.lab import thin
-from tensortutor.lab.aside import eager, unseen
-from tensortutor.lab.board import BOARD
-from tensortutor.lab.values import Held, held, is_number, number, numbers
+from tensortutor.lab import downsample
+from tensortutor.lab.isolation import never_traced, hidden_from_modes
+from tensortutor.lab.display import DISPLAY
+from tensortutor.lab.numbers import Snapshot, snapshot, is_number, number, numbers
 from tensortutor.protocol.drawings import LONGEST_WORDS, MOST_SERIES, Plot, Series
 
 Numbers = Iterable[Any] | torch.Tensor | float
@@ -20,8 +20,8 @@ class Line:
     """A series as it was handed in. count: how many values it had then."""
 
     style: str
-    ys: Held
-    xs: Held | None
+    ys: Snapshot
+    xs: Snapshot | None
     count: int
 
     @property
@@ -33,11 +33,11 @@ class Line:
         """The series as an event holds it."""
         ys = numbers(self.ys, self.count)
         xs = None if self.xs is None else numbers(self.xs, self.count)
-        return thin.series(label, self.style, xs, ys)
+        return downsample.series(label, self.style, xs, ys)
 
 
 @dataclass
-class Sheet:
+class Curves:
     """What has been plotted under one title. read: each line that was read last, and its series."""
 
     title: str
@@ -48,7 +48,7 @@ class Sheet:
 
     def make(self) -> Plot:
         """The plot as it is now."""
-        with unseen():
+        with hidden_from_modes():
             series = tuple(self._series(label, line) for label, line in list(self.lines.items()))
         return Plot(self.title, series, len(self.left_out))
 
@@ -70,10 +70,10 @@ class Sheet:
         return ys, xs
 
 
-_sheets: dict[str, Sheet] = {}
+_plots: dict[str, Curves] = {}
 
 
-@eager
+@never_traced
 def plot(
     ys: Numbers, xs: Numbers | None = None, *, label: str = "", title: str = "",
     points: bool = False,
@@ -88,7 +88,7 @@ def plot(
     other's place. At most 8 of them. title: calls with different titles draw different plots.
     points: draw dots, and no line from one to the next.
 
-    NaN and infinite values leave a gap and are counted. Many values are thinned so that the highest
+    NaN and infinite values leave a gap and are counted. Many values are downsampled so that the highest
     and lowest of each stretch stay. A call costs microseconds, however long the list has become:
     it is read some 20 times a second at most, and last when the program ends.
 
@@ -96,27 +96,27 @@ def plot(
     a tensor of more than one dimension.
     """
     label, title = str(label)[:LONGEST_WORDS], str(title)[:LONGEST_WORDS]
-    sheet = _sheets.get(title)
-    if sheet is None:
-        sheet = _sheets[title] = Sheet(title)
-    if label not in sheet.lines and len(sheet.lines) == MOST_SERIES:
-        sheet.left_out.add(label)
+    curves = _plots.get(title)
+    if curves is None:
+        curves = _plots[title] = Curves(title)
+    if label not in curves.lines and len(curves.lines) == MOST_SERIES:
+        curves.left_out.add(label)
         return
     style = "points" if points else "line"
     if is_number(ys):
-        own, places = sheet.grow(label, number(ys), None if xs is None else number(xs))
-        sheet.lines[label] = Line(style, own, places, len(own))
+        own, places = curves.grow(label, number(ys), None if xs is None else number(xs))
+        curves.lines[label] = Line(style, own, places, len(own))
     else:
-        sheet.lines[label] = line(style, ys, xs)
-    BOARD.draw(title, sheet.make, at_end=True)
+        curves.lines[label] = line(style, ys, xs)
+    DISPLAY.draw(title, curves.make, at_end=True)
 
 
 def line(style: str, ys: Any, xs: Any) -> Line:
     """A series to be read later. Raises ValueError if xs and ys differ in length."""
     if xs is not None and is_number(xs):
         raise TypeError("plot got many ys and a single x. Give it as many xs, or none.")
-    ys = held(ys)
-    xs = None if xs is None else held(xs)
+    ys = snapshot(ys)
+    xs = None if xs is None else snapshot(xs)
     if xs is not None and len(xs) != len(ys):
         raise ValueError(f"plot got {len(ys)} ys and {len(xs)} xs; it needs as many of both.")
     return Line(style, ys, xs, len(ys))

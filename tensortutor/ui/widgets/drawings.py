@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tensortutor.drawing.picture import BROKEN
-from tensortutor.drawing.rows import Look, Row, Span, clean
+from tensortutor.drawing.spans import Look, Row, Span, clean
 from tensortutor.drawing.text import drawing_rows
 from tensortutor.protocol.drawings import MOST_SERIES, Drawing, Picture, Plot
 from tensortutor.protocol.events import Event, Raised

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 NO_NUMBERS = "plot needs numbers, and this tensor has none that can be read."
-Held = Collection[Any] | torch.Tensor
+Snapshot = Collection[Any] | torch.Tensor
 SMALL = 1 << 16
 """Tensors of so many elements are copied when they are handed in: it takes microseconds."""
 
@@ -22,7 +22,7 @@ def is_number(value: Any) -> bool:
     return hasattr(value, "__float__") and not getattr(value, "shape", ())
 
 
-def held(values: Any) -> Held:
+def snapshot(values: Any) -> Snapshot:
     """Something that gives the same numbers later.
 
     Lists are held as they are, since they usually grow at the end: see `numbers`. Tensors and
@@ -30,15 +30,15 @@ def held(values: Any) -> Held:
     Raises ValueError or TypeError, in a sentence, for what is no series of numbers.
     """
     if isinstance(values, torch.Tensor):
-        return held_tensor(values)
+        return tensor_snapshot(values)
     if hasattr(values, "__array__"):
-        return held_tensor(torch.as_tensor(values))
+        return tensor_snapshot(torch.as_tensor(values))
     if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
         raise TypeError(f"plot needs numbers, and this is of the type {type(values).__name__}.")
     return values if isinstance(values, Collection) else list(values)
 
 
-def held_tensor(tensor: torch.Tensor) -> torch.Tensor:
+def tensor_snapshot(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of one dimension, detached."""
     if tensor.is_nested or tensor.is_meta:
         raise TypeError(NO_NUMBERS)
@@ -57,7 +57,7 @@ def held_tensor(tensor: torch.Tensor) -> torch.Tensor:
     raise TypeError("plot draws real numbers, and this tensor is complex: plot z.real or z.abs().")
 
 
-def numbers(values: Held, count: int) -> list[float]:
+def numbers(values: Snapshot, count: int) -> list[float]:
     """The first `count` values as floats, NaN where there is none.
 
     Raises TypeError, in a sentence, for an element that is no number.

@@ -10,11 +10,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 compiler: Any = torch.compiler  # in part untyped
-unseen = torch._C.DisableTorchFunction
-"""Calls inside of `with unseen():` do not reach a mode or a subclass that watches calls."""
+hidden_from_modes = torch._C.DisableTorchFunction
+"""Calls inside of `with hidden_from_modes():` do not reach a mode or a subclass that watches calls."""
 
 
-def eager(function: Callable[P, R]) -> Callable[P, R]:
+def never_traced(function: Callable[P, R]) -> Callable[P, R]:
     """The function, never traced by torch.compile: compiled code is left for it, as for a print."""
 
     @wraps(function)
@@ -22,7 +22,7 @@ def eager(function: Callable[P, R]) -> Callable[P, R]:
         if torch.compiler.is_compiling():
             untraced: Callable[P, R] = compiler.disable(function)
             return untraced(*args, **keywords)
-        with unseen():
+        with hidden_from_modes():
             return function(*args, **keywords)
 
     return call

@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 
 from tensortutor.protocol.drawings import LONGEST_WORDS, Series
 
-MOST = 512
+MOST_POINTS = 512
 """Points of a series that are sent: more than a terminal is wide in dots."""
 DIGITS = 7
 """Significant digits that are sent."""
@@ -23,7 +23,7 @@ def series(label: str, style: str, xs: Sequence[float] | None, ys: list[float]) 
         places = [i for i, x in enumerate(xs) if isfinite(x)]
         xs, ys = [xs[i] for i in places], [ys[i] for i in places]
         bad = [i for i, y in enumerate(ys) if not isfinite(y)]
-    kept = thinned(xs, ys, has_gaps=bool(bad))
+    kept = downsampled_indices(xs, ys, has_gaps=bool(bad))
     counted = isinstance(xs, range)
     return Series(
         label[:LONGEST_WORDS], tuple(float(xs[i]) if counted else short(xs[i]) for i in kept),
@@ -38,13 +38,13 @@ def short(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def thinned(xs: Sequence[float], ys: list[float], *, has_gaps: bool) -> list[int]:
-    """The indices of at most MOST values, in order: the ends and each stretch's extremes."""
-    if len(ys) <= MOST:
+def downsampled_indices(xs: Sequence[float], ys: list[float], *, has_gaps: bool) -> list[int]:
+    """The indices of at most MOST_POINTS values, in order: the ends and each stretch's extremes."""
+    if len(ys) <= MOST_POINTS:
         return list(range(len(ys)))
     # Where x runs back and forth, its extremes matter as much as those of y.
     winds = not isinstance(xs, range) and any(a > b for a, b in pairwise(xs))
-    stretches = (MOST - 2) // (2 + 2 * winds + has_gaps)
+    stretches = (MOST_POINTS - 2) // (2 + 2 * winds + has_gaps)
     kept = {0, len(ys) - 1}
     for number in range(stretches):
         start, end = (len(ys) * n // stretches for n in (number, number + 1))

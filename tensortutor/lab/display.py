@@ -30,7 +30,7 @@ Make = Callable[[], Drawing]
 
 
 @dataclass
-class Sheet:
+class Entry:
     """One drawing. make: makes it as it is now; None if that has been shown. due: not before."""
 
     at_end: bool
@@ -39,11 +39,11 @@ class Sheet:
     shown: bool = field(default=False)
 
 
-class Board:
+class Display:
     """All drawings of this process, in the order in which they were begun."""
 
     def __init__(self) -> None:
-        self._sheets: dict[str, Sheet] = {}
+        self._entries: dict[str, Entry] = {}
         self._send: Send | None = None
         self._lock = RLock()  # threads may draw, and so may what draws (a dataset's `__len__`)
         self._registered = False
@@ -58,48 +58,48 @@ class Board:
         self._send = send
 
     def forget(self) -> None:
-        """A forked child starts with an empty board, and has no line to the tutor."""
-        self._sheets, self._send, self._lock, self._registered = {}, None, RLock(), False
+        """A forked child starts with nothing to show, and has no line to the tutor."""
+        self._entries, self._send, self._lock, self._registered = {}, None, RLock(), False
 
     def draw(self, title: str, make: Make, *, at_end: bool = False) -> None:
         """Show this drawing soon. at_end: without the tutor, not before the program ends.
 
         make: called now or later, and not at all if a newer state of the same title comes first.
         """
-        sheet = self._sheets.get(title)
-        if sheet is None:
-            sheet = self._begin(title, at_end)
-        if sheet is not None:
-            sheet.make = make
-            if self._is_time(sheet):
+        entry = self._entries.get(title)
+        if entry is None:
+            entry = self._begin(title, at_end)
+        if entry is not None:
+            entry.make = make
+            if self._is_time(entry):
                 with self._lock:
-                    self._show(sheet)
+                    self._show(entry)
 
     def finish(self) -> None:
         """The program ends: show what has not been shown."""
         with self._lock:
-            for sheet in list(self._sheets.values()):
+            for entry in list(self._entries.values()):
                 # What cannot be drawn any more is left as it was shown last.
                 with contextlib.suppress(TypeError, ValueError, RuntimeError):
-                    self._show(sheet)
+                    self._show(entry)
 
-    def _begin(self, title: str, at_end: bool) -> Sheet | None:
+    def _begin(self, title: str, at_end: bool) -> Entry | None:
         with self._lock:
             if not self._registered:
                 self._registered = True
                 at_the_end(self.finish)
             # One more than the tutor takes, so that it can say that there are more.
-            if len(self._sheets) > MOST_DRAWINGS:
+            if len(self._entries) > MOST_DRAWINGS:
                 return None
-            return self._sheets.setdefault(title, Sheet(at_end))
+            return self._entries.setdefault(title, Entry(at_end))
 
-    def _is_time(self, sheet: Sheet) -> bool:
+    def _is_time(self, entry: Entry) -> bool:
         if self._send is None and not is_interactive():
-            return not sheet.at_end and not sheet.shown
-        return monotonic() >= sheet.due
+            return not entry.at_end and not entry.shown
+        return monotonic() >= entry.due
 
-    def _show(self, sheet: Sheet) -> None:
-        make, sheet.make = sheet.make, None
+    def _show(self, entry: Entry) -> None:
+        make, entry.make = entry.make, None
         if make is None:
             return
         began = monotonic()
@@ -110,10 +110,10 @@ class Board:
                 self._send(drawing)
         else:
             print_as_text(drawing)
-        sheet.shown = True
+        entry.shown = True
         now = monotonic()
         every = PROMPT_EVERY_S if self._send is None else EVERY_S
-        sheet.due = now + max(every, (now - began) * len(self._sheets) / SHARE)
+        entry.due = now + max(every, (now - began) * len(self._entries) / SHARE)
 
 
 def notebook() -> Any:
@@ -145,5 +145,5 @@ def print_as_text(drawing: Drawing) -> None:
         print("\n".join(for_stream(drawing, sys.stdout)), flush=True)
 
 
-BOARD = Board()
-os.register_at_fork(after_in_child=BOARD.forget)
+DISPLAY = Display()
+os.register_at_fork(after_in_child=DISPLAY.forget)

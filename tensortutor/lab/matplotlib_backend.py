@@ -1,6 +1,6 @@
 """matplotlib figures as pictures: what `plt.show()` shows, and what is left open at the end.
 
-This module is a matplotlib backend (`module://tensortutor.lab.figures`). matplotlib itself imports
+This module is a matplotlib backend (`module://tensortutor.lab.matplotlib_backend`). matplotlib itself imports
 it, in runs of the tutor alone, and finds there what it looks for: a class named FigureCanvas.
 """
 
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from tensortutor.lab.board import BOARD
+from tensortutor.lab.display import DISPLAY
 from tensortutor.lab.pictures import drawn_pixels, picture
 from tensortutor.protocol.framing import ProtocolError
 
@@ -56,7 +56,7 @@ def canvas_class() -> Any:
 
 def draw_figure(figure: Any) -> None:
     """Show a figure as it is now. It stays open, as it does without a display."""
-    if not BOARD.is_connected:
+    if not DISPLAY.is_connected:
         return
     title = title_of(figure)
 
@@ -72,7 +72,7 @@ def draw_figure(figure: Any) -> None:
         except ProtocolError:  # it is nearly noise, and too long when compressed
             return picture("image", title, drawn_pixels(colours, MOST_PIXELS // 2))
 
-    BOARD.draw(title, make)
+    DISPLAY.draw(title, make)
 
 
 def title_of(figure: Any) -> str:
