@@ -1,7 +1,7 @@
 """matplotlib figures as pictures: what `plt.show()` shows, and what is left open at the end.
 
-This module is a matplotlib backend (`module://tensortutor.lab.matplotlib_backend`). matplotlib itself imports
-it, in runs of the tutor alone, and finds there what it looks for: a class named FigureCanvas.
+matplotlib itself imports this module (`module://tensortutor.lab.matplotlib_backend`), in runs of
+the tutor alone, and finds in it what it looks for in a backend: a class named FigureCanvas.
 """
 
 import contextlib

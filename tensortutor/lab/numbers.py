@@ -101,3 +101,31 @@ def number(item: Any) -> float:
     tensor = isinstance(item, torch.Tensor)
     what = f"a tensor of shape {list(item.shape)}" if tensor else f"a {type(item).__name__}"
     raise TypeError(f"plot needs numbers, and there is {what} among them.")
+
+
+def kept(values: Any) -> Any:
+    """Something that gives the same values later, or nearly: small tensors are copied.
+
+    Lists are held as they are, their tensors too unless they are series of their own.
+    """
+    if isinstance(values, torch.Tensor):
+        tensor = values.detach()
+        return tensor.clone() if tensor.numel() <= SMALL and not tensor.is_nested else tensor
+    if hasattr(values, "__array__"):
+        return kept(torch.as_tensor(values)) if is_numeric(values) else values
+    if isinstance(values, dict):
+        return {label: kept(part) for label, part in values.items()}
+    if isinstance(values, (list, tuple)) and values and getattr(values[0], "shape", ()):
+        return (
+            type(values)([kept(part) for part in values])
+            if type(values) in (list, tuple)
+            else values
+        )
+    if isinstance(values, Iterable) and not isinstance(values, Collection):
+        return list(values)
+    return values
+
+
+def is_numeric(array: Any) -> bool:
+    """An array of numbers, not of strings or objects."""
+    return getattr(getattr(array, "dtype", None), "kind", "f") in "biuf"

@@ -12,8 +12,8 @@ import torch
 from torch.nn.functional import avg_pool2d, max_pool2d
 
 from tensortutor.drawing.png import Pixels, encode
-from tensortutor.lab.isolation import never_traced, hidden_from_modes
 from tensortutor.lab.display import DISPLAY
+from tensortutor.lab.isolation import hidden_from_modes, never_traced
 from tensortutor.protocol.drawings import LONGEST_WORDS, Picture
 
 OWN_MODULES = ("tensortutor.lab.", "torch._dynamo.")
@@ -110,8 +110,13 @@ def draw(kind: str, title: str, tensor: torch.Tensor, make: Callable[[], Shown])
 def picture(kind: str, title: str, shown: Shown) -> Picture:
     """The event of a picture."""
     pixels, caption, low, high = shown
-    png = base64.b64encode(encode(pixels)).decode() if pixels is not None else ""
+    png = base64_of(pixels) if pixels is not None else ""
     return Picture(title[:LONGEST_WORDS], kind, png, caption[:LONGEST_WORDS], low, high)
+
+
+def base64_of(pixels: Pixels) -> str:
+    """The pixels as a PNG file in base64."""
+    return base64.b64encode(encode(pixels)).decode()
 
 
 # Images

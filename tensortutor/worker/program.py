@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tensortutor.lab.datasets import DATA_FOLDER
 from tensortutor.lab.display import DISPLAY
 from tensortutor.lab.matplotlib_backend import draw_left_open
 from tensortutor.protocol.assist import Types
@@ -55,6 +56,8 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     confinement.prepare()
     wake(setup.device)
     prepare_environment(folder, folder)
+    if setup.data:
+        os.environ[DATA_FOLDER] = setup.data
     share_lab(folder)
     rehearse()
     snapshot = Snapshot()

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from tensortutor.drawing.picture import BROKEN
 from tensortutor.drawing.spans import Look, Row, Span, clean
 from tensortutor.drawing.text import drawing_rows
-from tensortutor.protocol.drawings import MOST_SERIES, Drawing, Picture, Plot
+from tensortutor.protocol.drawings import DRAWINGS, MOST_SERIES, Drawing, Picture
 from tensortutor.protocol.events import Event, Raised
 from tensortutor.ui import glyphs, graphics
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
@@ -186,7 +186,7 @@ class DrawingsPane(ResultPane):
 
     def take(self, events: Sequence[Event]) -> None:
         """Show the newest state of each drawing."""
-        newest = {e.title: e for e in events if isinstance(e, (Plot, Picture))}
+        newest = {e.title: e for e in events if isinstance(e, DRAWINGS)}
         new = [sheet_for(newest[title]) for title in newest if title not in self._sheets]
         for title in newest.keys() & self._sheets.keys():
             self._sheets[title].show(newest[title])
@@ -215,7 +215,7 @@ class DrawingsPane(ResultPane):
 
     def concerns(self, event: Event) -> bool:
         """Drawings are shown here."""
-        return isinstance(event, (Plot, Picture))
+        return isinstance(event, DRAWINGS)
 
     def asks(self, events: Sequence[Event]) -> bool:
         """The first drawing of a run comes to the front, unless there is an error to be read."""
