@@ -20,7 +20,7 @@ from tensortutor.drawing.spans import RGB, Look, Row, Span, clean, clip, text_of
 from tensortutor.protocol.drawings import AreaMap, Series
 
 NATURAL_ROWS = 24
-LEAST_ROWS, LEAST_COLUMNS = 4, 12
+LEAST_ROWS, LEAST_COLUMNS, ROOMY_ROWS = 4, 12, 7
 NO_AREA = -1
 BAND_LETTERS = "0123456789abcdef"
 """What a band is called where there are no colours."""
@@ -51,10 +51,12 @@ def area_map_rows(
     except ValueError as error:
         return [*head, [Span(clip(f"{BROKEN}: {error}.", width), dim=True)]][:height]
     legend = legend_rows(area_map, width, look)
-    scale = level_rows(area_map, width, look) if area_map.kind == "contour" else []
+    if head and len(legend) == 1 and width_of(text_of([*head[0], *legend[0]])) + 3 <= width:
+        head, legend = [[*head[0], Span("   "), *legend[0]]], []
+    scale = [level_row(area_map, width, look)] if area_map.kind == "contour" else []
     words = remarks(area_map, look)
     tail: list[Row] = [[Span(line, dim=True)] for line in wrap(words, width)]
-    room = height - 2 - LEAST_ROWS
+    room = height - 2 - (ROOMY_ROWS if height >= ROOMY_ROWS + 6 else LEAST_ROWS)
     head = head[: max(room, 0)]
     legend = legend[: max(room - len(head), 0)]
     scale = scale[: max(room - len(head) - len(legend), 0)]
@@ -116,34 +118,30 @@ def flowed(entries: Sequence[Row], width: int) -> list[Row]:
     return rows
 
 
-def level_rows(area_map: AreaMap, width: int, look: Look) -> list[Row]:
-    """The bands and the levels between them."""
-    entries: list[Row] = []
+def level_row(area_map: AreaMap, width: int, look: Look) -> Row:
+    """The bands and the levels between them; of more levels than fit, every so manyth is named."""
     coloured = look.colour and look.unicode
     levels = area_map.levels if coloured else area_map.levels[COARSER - 1 :: COARSER]
-    for number in range(len(levels) + 1):
-        colour = area_colour(area_map, number)
-        sign = Span("  ", back=colour) if coloured else Span(band_letter(number))
-        level = levels[number] if number < len(levels) else None
-        text = "" if level is None else f" {written(level)} "
-        entries.append([sign, Span(text, dim=True)])
-    rows: list[Row] = [[]]
-    taken = 0
-    for entry in entries:
-        size = width_of(text_of(entry))
-        if taken + size > width and taken:
-            rows.append([])
-            taken = 0
-        rows[-1] += entry
-        taken += size
-    return rows
+    texts = [written(level) for level in levels]
+    for every in range(1, len(levels) + 2):
+        row: Row = []
+        for number in range(len(levels) + 1):
+            colour = area_colour(area_map, number)
+            row.append(Span("  ", back=colour) if coloured else Span(band_letter(number)))
+            if number < len(levels) and (len(levels) - 1 - number) % every == 0:
+                row.append(Span(f" {texts[number]} ", dim=True))
+            elif number < len(levels) and not coloured:
+                row.append(Span(" "))
+        if width_of(text_of(row)) <= width:
+            return row
+    return []
 
 
 def field_rows(area_map: AreaMap, pixels: Pixels, width: int, height: int, look: Look) -> list[Row]:
     """The areas, what lies over them, and the axes."""
     across = Scale(area_map.low_x, area_map.high_x)
     upward = Scale(area_map.low_y, area_map.high_y)
-    ticks = upward.ticks(max((height - 2) // 3, 1))
+    ticks = upward.ticks(max((height - 2) // 2, 1))
     margin = max((len(text) for _, text in ticks), default=0)
     has_axes = width - margin - 1 >= LEAST_COLUMNS and height - 2 >= LEAST_ROWS
     columns, rows = (width - margin - 1, height - 2) if has_axes else (width, height)
