@@ -16,7 +16,7 @@ class Setup:
     readable: files and folders that a program may read (the landlock layer; elsewhere the mounts
     decide). device: as torch names it; the zygote itself uses
     none, each spare the one that it was made for. preload: import the slow parts of torch at once,
-    and not when there is time.
+    and not when there is time. data: the folder of the learner's own files, or "".
     """
 
     layer: str
@@ -24,6 +24,7 @@ class Setup:
     readable: tuple[str, ...] = ()
     device: str = "cpu"
     preload: bool = False
+    data: str = ""
 
 
 @dataclass(frozen=True)

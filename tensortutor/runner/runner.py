@@ -14,7 +14,7 @@ from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.run import Run
-from tensortutor.runner.sandbox import Layer, choose_layer, readable_paths
+from tensortutor.runner.sandbox import Layer, choose_layer, data_folder, readable_paths
 from tensortutor.runner.settings import Settings
 from tensortutor.runner.versions import caution
 from tensortutor.runner.zygote import Spare, Zygote
@@ -184,9 +184,11 @@ class Runner:
     def _launch(self) -> Zygote:
         interpreter = inspect_interpreter(self._settings.python or sys.executable)
         layer = choose_layer(self._settings.sandbox)
+        data = data_folder(self._settings.data)
         setup = Setup(
             layer=layer.name, scratch=str(self._settings.scratch.absolute()),
-            readable=readable_paths(interpreter), preload=self._settings.preload,
+            readable=readable_paths(interpreter) + data, preload=self._settings.preload,
+            data="".join(data),
         )  # fmt: skip
         zygote = Zygote(interpreter, setup)
         with self._lock:
