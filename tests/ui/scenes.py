@@ -147,7 +147,7 @@ async def question(stage: Stage, pilot: Any) -> None:
 def pane(kind: type, *words: str) -> Callable[[Stage, Any], Awaitable[None]]:
     async def play(stage: Stage, pilot: Any) -> None:
         await run(stage, pilot)
-        pilot.app.screen.turn_to("results")
+        pilot.app.screen.panes.turn_to("results")
         pilot.app.screen.results.show(kind)
         await wait(stage, pilot, *words)
 
