@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.course.model import Chapter, Course, Lesson
+from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
 from tensortutor.learner.unlock import Credit, credit, missing, state
-from tensortutor.learner.watch import POLL_S
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.protocol.events import Event

@@ -15,10 +15,10 @@ from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.file_watch import FileWatch
 from tensortutor.learner.guesses import Guess, guesses
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
-from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
 

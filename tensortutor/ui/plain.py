@@ -7,7 +7,7 @@ is not UTF-8.
 
 import re
 
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 LONGEST = 4_000
 """Characters of one line that are kept; the rest is counted."""
@@ -40,7 +40,7 @@ def _shown(match: re.Match[str]) -> str:
     if code == 0x7F:
         return "^?"
     if 0xD800 <= code <= 0xDFFF:
-        return glyphs.current().replacement
+        return symbols.current().replacement
     return f"<U+{code:04X}>"
 
 
@@ -138,5 +138,5 @@ class Writer:
         if LIVELY.search(line):
             line = ODD.sub(_shown, line.expandtabs(8))
         if self._beyond:
-            line += f" {glyphs.current().cut} {self._beyond:,} more characters"
+            line += f" {symbols.current().cut} {self._beyond:,} more characters"
         return line

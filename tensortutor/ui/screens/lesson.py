@@ -16,7 +16,8 @@ from textual.widgets import Markdown, Static, TextArea
 from tensortutor.course.model import Lesson
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.protocol.assist import Answer, Question
-from tensortutor.ui import describe, docs, keys
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.editing import documentation
 from tensortutor.ui.lesson.code_file import CodeFile
 from tensortutor.ui.lesson.guess_gate import GuessGate
 from tensortutor.ui.lesson.line_notes import LineNotes
@@ -45,7 +46,7 @@ class LessonScreen(TutorScreen):
     session: the rules. layout, code, names, notes, guesses, runs: the parts that do the work.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.LESSON]
     CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "One lesson, step by step: text, your code, and what came of running or checking it. "
@@ -387,7 +388,7 @@ class LessonScreen(TutorScreen):
     @on(NameDescribed)
     def _show_documentation(self, event: NameDescribed) -> None:
         doc = event.documentation
-        self.app.push_screen(Page(doc.name, Static(docs.page(doc))))
+        self.app.push_screen(Page(doc.name, Static(documentation.page(doc))))
 
     @on(NothingKnown)
     def _tell_nothing(self, event: NothingKnown) -> None:

@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.plain import visible
 from tensortutor.ui.widgets.lenspane import LensPane
 from tensortutor.ui.widgets.panes import ResultPane
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.lens import GraphRoot
-    from tensortutor.ui.terminal import TerminalApp
+    from tensortutor.ui.terminal.terminal_app import TerminalApp
 
 
 class ModulesPane(LensPane):
@@ -74,7 +74,7 @@ class GraphPane(LensPane):
     TITLE = "Graph"
     NOTHING = "No graph yet. After a run, the graph behind each tensor with a grad_fn stands here."
     KINDS = (Graph,)
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.GRAPH]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.GRAPH]
 
     def __init__(self) -> None:
         super().__init__(id="pane-graph")
@@ -154,7 +154,7 @@ class ProfilePane(LensPane):
     TITLE = "Profile"
     KINDS = (Profile,)
     NOTHING = "Not profiled. {}, or the palette, runs the code under torch's profiler."
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PROFILE]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PROFILE]
 
     @property
     def nothing(self) -> str:

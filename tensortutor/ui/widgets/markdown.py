@@ -7,7 +7,7 @@ from textual.highlight import HighlightTheme, highlight
 from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock, MarkdownFence
 
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 
 class CodeColours(HighlightTheme):
@@ -56,7 +56,7 @@ class Text(Markdown):
 
     def __init__(self, markdown: str, *, classes: str | None = None) -> None:
         super().__init__(markdown, classes=classes, parser_factory=_parser, open_links=False)
-        if glyphs.current().ascii:
+        if symbols.current().ascii:
             self.BULLETS = ["* ", "- "]
 
 
