@@ -16,6 +16,7 @@ from tensortutor.report import to_do
 if TYPE_CHECKING:
     from tensortutor.commands.render import Page
 
+RUN_TO_SEE = "Run the code to see whether you were right:"
 SIGNS = {
     "done": ("✓", "green"),
     "known": ("◐", "green"),
@@ -183,14 +184,21 @@ def next_step(session: Session, arguments: Namespace) -> int:
 
 def left_to_do(session: Session, lesson: Lesson, index: int) -> tuple[str, str] | None:
     """What a step still asks of the learner, and the command for it; None if nothing is left."""
-    step = lesson.steps[index]
-    given, again = session.progress.answers(lesson.id), session.again(lesson)
-    if any((index, number) not in given for number in range(len(step.quizzes))):
+    work, again = session.lesson_session(lesson, index), session.again(lesson)
+    if work.next_question() is not None:
         command = f"tensortutor answer {lesson.id} {index + 1} VALUE{again}"
         return "Answer the question, then go on:", command
-    if step is lesson.task and lesson.id not in session.progress.passed():
+    if work.is_held:
+        return RUN_TO_SEE, run_command(session, lesson, index)
+    if work.judged and not work.is_passed:
         return "Go on when the checks pass:", f"tensortutor check {lesson.id}{again}"
     return None
+
+
+def run_command(session: Session, lesson: Lesson, index: int) -> str:
+    """The command that runs a step's code."""
+    again = session.again(lesson)
+    return f"tensortutor run --lesson {lesson.id} --step {index + 1}{again}"
 
 
 def _next_place(session: Session) -> tuple[Lesson, int] | None:

@@ -2,14 +2,19 @@
 
 import shlex
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session, follow, read_source
+from tensortutor.course.material import Prose
 from tensortutor.course.model import Lesson
+from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.guesses import remarks
+from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.unlock import built_on, opened_by, shown_by
 from tensortutor.learner.workspace import file_name
 from tensortutor.protocol.drawings import DRAWINGS, Drawing
@@ -21,6 +26,7 @@ from tensortutor.protocol.events import (
     Judged,
     Notice,
     Output,
+    Probed,
     Raised,
     Verdict,
     event_to_json,
@@ -32,6 +38,7 @@ from tensortutor.report import (
     explained_lines,
     failed_lines,
     failure_lines,
+    neutral,
     passed_line,
     to_do,
 )
@@ -42,10 +49,12 @@ FAILED = 1
 def run(session: Session, arguments: Namespace) -> int:
     """Run a file, or a step's code. Returns the program's own exit status."""
     look = Look(arguments.lens, arguments.lens, arguments.profile)
-    job = replace(_program(session, arguments), look=look)
+    job, work = _program(session, arguments)
+    job = replace(job, look=look)
     runner = session.runner()
     code = FAILED
     drawings: dict[str, Drawing] = {}
+    probed: dict[int, Any] = {}
     for event in session.explained(follow(runner, job)):
         if session.json:
             session.printer.json(event_to_json(event))
@@ -59,7 +68,31 @@ def run(session: Session, arguments: Namespace) -> int:
             _tell(session, event)
         if isinstance(event, Finished):
             code = event.code
+        if isinstance(event, Probed) and not event.error:
+            probed[event.index] = event.value
+        elif isinstance(event, Finished) and event.outcome != "stopped" and work is not None:
+            _reveal(session, work, job.source, probed)
     return code
+
+
+def _reveal(session: Session, work: LessonSession, source: str, probed: Mapping[int, Any]) -> None:
+    """Hold the guesses that were given before against what the run gave, and say why."""
+    from tensortutor.commands.render import Page
+
+    guesses = work.reveal(probed)
+    if session.json or not guesses:
+        return
+    printer, page = session.printer, Page(session.printer, work.lesson, {})
+    styles = {"right": ("✓ ", "green"), "wrong": ("✗ ", "red"), "note": ("", "dim")}
+    several = len(work.step.quizzes) > 1
+    printer.line()
+    for kind, sentence in remarks(guesses, several=several, is_own=work.is_own(source)):
+        sign, style = styles[kind]
+        printer.line(printer.paint(sign + neutral(sentence), style))
+    for guess in guesses:
+        printer.line()
+        for line in page.prose(Prose(answers.explanation(guess.quiz, guess.value), 0)):
+            printer.line(line)
 
 
 def _draw(session: Session, drawings: Iterable[Drawing]) -> None:
@@ -77,7 +110,7 @@ def _show(session: Session, event: Event, source: str) -> None:
         session.printer.line(line)
 
 
-def _program(session: Session, arguments: Namespace) -> Job:
+def _program(session: Session, arguments: Namespace) -> tuple[Job, LessonSession | None]:
     from tensortutor.course.jobs import program_job
 
     if (arguments.file is None) == (arguments.lesson is None):
@@ -87,30 +120,24 @@ def _program(session: Session, arguments: Namespace) -> Job:
             raise Refused("--step goes with --lesson.")
         path = Path(arguments.file)
         source = read_source(path)
-        return program_job(
-            None, source, path.name, session.limits, arguments=tuple(arguments.arguments)
-        )
+        words = tuple(arguments.arguments)
+        return program_job(None, source, path.name, session.limits, arguments=words), None
     lesson = session.open_lesson(arguments.lesson, arguments.anyway)
     index = lesson.steps.index(lesson.task)
     if arguments.step is not None:
         index = session.step(lesson, arguments.step)
     if lesson.steps[index].pane is None:
         raise Refused(f"Step {index + 1} of {lesson.id} has no code. {_steps_with_code(lesson)}")
-    _predicted_first(session, lesson, index)
-    source = session.workspace.load(lesson, index)
-    return program_job(lesson, source, file_name(lesson, index), session.limits)
-
-
-def _predicted_first(session: Session, lesson: Lesson, index: int) -> None:
-    """Refuse to run what the learner has yet to predict."""
-    step = lesson.steps[index]
-    given = session.progress.answers(lesson.id)
-    waits = [n for n in range(len(step.quizzes)) if (index, n) not in given]
-    if waits and step.pane is not None and step.pane.kind == "predict":
+    work = session.lesson_session(lesson, index)
+    question = work.next_question()
+    if work.must_answer_first and question is not None:
         raise Refused(
             f"Predict before you run it: tensortutor answer {lesson.id} {index + 1} VALUE "
-            f"--question {waits[0] + 1}{session.again(lesson)}"
+            f"--question {question + 1}{session.again(lesson)}"
         )
+    source = session.workspace.load(lesson, index)
+    job = program_job(lesson, source, file_name(lesson, index), session.limits)
+    return replace(job, probes=work.proofs(source)), work
 
 
 def _steps_with_code(lesson: Lesson) -> str:

@@ -133,7 +133,7 @@ REVIEW = [
 PROGRESS = [
     _key("progress.kind", "right,f", "kind(1)", "Other lessons", show=True),
     _key("progress.kind_back", "left", "kind(-1)", "The lessons before"),
-    _key("progress.again", "R", "reset_lesson", "Begin the lesson again", show=True),
+    _key("progress.again", "R", "begin_again", "Begin the lesson again", show=True),
     _key("progress.back", "escape,q", "back", "Back", show=True),
 ]
 
