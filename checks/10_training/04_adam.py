@@ -10,6 +10,7 @@ from torch import nn
 from tensortutor.checking import (
     accepted,
     check,
+    equivalent,
     expect_close,
     expect_equal,
     expect_true,
@@ -1083,3 +1084,10 @@ class AdamW:
                 c2 = 1 - self.b2 ** self.t[i]
                 step = self.m[i] / c1 / ((self.v[i] / c2) ** 0.5 + self.eps)
                 p.data = p.data - self.lr * self.wds[i] * p.data - self.lr * step
+
+
+equivalent(
+    "if not params or not isinstance(params[0], dict):",
+    "if not params or not isinstance(params[-1], dict):",
+    because="A list holds tensors or groups, not both.",
+)
