@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensortutor.course.contents import is_id, is_tables, read_contents
-from tensortutor.course.filling import unknown_parts
+from tensortutor.course.course_toml import is_id, is_tables, read_contents
 from tensortutor.course.frontmatter import ID as LESSON_ID
 from tensortutor.course.frontmatter import is_table
 from tensortutor.course.model import Course
+from tensortutor.course.placeholders import unknown_parts
 from tensortutor.course.problems import Problem, Report, decode, listed
 from tensortutor.course.prose import trimmed
-from tensortutor.course.tables import (
+from tensortutor.course.toml_tables import (
     TEXT,
     Key,
     check_table,

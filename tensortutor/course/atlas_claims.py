@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tensortutor.course.atlas import ATLAS, NEEDS_CUDA, Entry, Program
+from tensortutor.course.claim_checks import Fault, broken_off
 from tensortutor.course.claims import Claim, Trial
 from tensortutor.course.explain import complaint_of, explain, known
-from tensortutor.course.holds import Fault, broken_off
 from tensortutor.course.model import Course
-from tensortutor.course.record import Record
+from tensortutor.course.run_record import Record
 from tensortutor.course.verify import unproved
 from tensortutor.protocol.events import Raised, Warned
 from tensortutor.protocol.jobs import Job, Limits

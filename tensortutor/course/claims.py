@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tensortutor.course.holds import (
+from tensortutor.course.claim_checks import (
     Fault,
     answers,
     caught,
@@ -17,11 +17,11 @@ from tensortutor.course.holds import (
     rejected,
     reveals,
 )
+from tensortutor.course.forbidden_calls import takes_shortcut
 from tensortutor.course.jobs import check_job, limits_for, program_job
 from tensortutor.course.material import Pane, Quiz, Step
 from tensortutor.course.model import Lesson
-from tensortutor.course.record import Record
-from tensortutor.course.shortcut import takes_shortcut
+from tensortutor.course.run_record import Record
 from tensortutor.course.steps import PRINTING
 from tensortutor.protocol.jobs import Job, Limits
 

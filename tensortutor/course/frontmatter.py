@@ -6,7 +6,7 @@ from typing import Any
 
 from tensortutor.course.jobs import UNITS
 from tensortutor.course.problems import Report
-from tensortutor.course.tables import (
+from tensortutor.course.toml_tables import (
     TEXT,
     Key,
     check_table,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # The list of lessons is shown without them.
-    from tensortutor.course.declared import JudgeFile
+    from tensortutor.course.check_file import CheckFile
     from tensortutor.course.material import Step
 
 PANES = ("run", "predict", "fix", "exercise")
@@ -31,7 +31,7 @@ class Lesson:
     minutes: int
     device: str
     steps: tuple[Step, ...]
-    judge: JudgeFile
+    judge: CheckFile
     path: Path
     limits: tuple[tuple[str, float], ...] = ()
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tensortutor.course.declared import JudgeFile
+from tensortutor.course.check_file import CheckFile
+from tensortutor.course.check_file_reader import defined_names, parse_python
 from tensortutor.course.fences import Fence, Heading, Piece, scan
 from tensortutor.course.frontmatter import read_front_matter
-from tensortutor.course.judgefile import defined_names, parse_python
 from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.course.problems import Problem, Report, decode, listed, nearest
@@ -16,7 +16,7 @@ PARTS = ("Insight", "Debugging", "In the wild")
 
 
 def parse_lesson(
-    data: bytes | str, id: str, judge: JudgeFile, path: Path, root: Path
+    data: bytes | str, id: str, judge: CheckFile, path: Path, root: Path
 ) -> tuple[Lesson, list[Problem]]:
     """The lesson in `data`, and what is wrong with it, in the file's order.
 
@@ -92,7 +92,7 @@ def _advice(part: str, headings: Sequence[Heading]) -> str:
 
 
 def _check_substitutes(
-    steps: Sequence[Step], judge: JudgeFile, report: Report, beside: Report
+    steps: Sequence[Step], judge: CheckFile, report: Report, beside: Report
 ) -> None:
     """Every mutant and accepted alternative replaces something that the solution defines.
 

@@ -7,7 +7,7 @@ from typing import Any
 from tensortutor.course.fences import Fence
 from tensortutor.course.material import QUIZZES, Quiz
 from tensortutor.course.problems import Report, listed, nearest
-from tensortutor.course.tables import (
+from tensortutor.course.toml_tables import (
     TEXT,
     Key,
     check_table,

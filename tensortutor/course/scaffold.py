@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 
-from tensortutor.course.contents import chapter_ids
+from tensortutor.course.course_toml import chapter_ids
 from tensortutor.course.model import Lesson
 from tensortutor.course.problems import nearest
 

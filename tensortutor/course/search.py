@@ -17,7 +17,7 @@ from tensortutor.course.material import Failure, Prose, Quiz, Step
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError
 from tensortutor.course.reference import Entry, Page, read_reference
-from tensortutor.course.samples import ERROR as ERROR_TEXT
+from tensortutor.course.reference_samples import ERROR as ERROR_TEXT
 
 LESSON, STEP, ENTRY, TERM, RECIPE, ERROR = "lesson", "step", "entry", "term", "recipe", "error"
 KINDS = (ENTRY, TERM, LESSON, RECIPE, ERROR, STEP)

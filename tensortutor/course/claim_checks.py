@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensortutor.course.material import Failure, Pane, Quiz
-from tensortutor.course.record import Record
+from tensortutor.course.run_record import Record
 from tensortutor.protocol.events import Verdict
 
 BROKEN_OFF = ("time", "memory", "processes", "killed", "lost", "stopped")

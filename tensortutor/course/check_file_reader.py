@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensortutor.course.declared import Equivalent, JudgeFile, Shortcut, Variant
+from tensortutor.course.check_file import CheckFile, Equivalent, Shortcut, Variant
 from tensortutor.course.problems import Report, decode, listed, nearest
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -18,7 +18,7 @@ DECLARED = re.compile(
 )
 
 
-def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFile:
+def read_check_file(path: Path, report: Report, *, thorough: bool = True) -> CheckFile:
     """The check file at `path`, which must exist.
 
     thorough: parse every line. Without it only the decorators are parsed (four times faster), a
@@ -27,7 +27,7 @@ def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFil
     source = decode(path.read_bytes(), report)
     body = _body(source, report, thorough)
     if body is None:
-        return JudgeFile(path, source, (), (), ())
+        return CheckFile(path, source, (), (), ())
     reader = _Reader(report)
     for node in body:
         if isinstance(node, DEFINITIONS):
@@ -36,7 +36,7 @@ def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFil
             reader.called(node.value)
     if not reader.checks:
         report.add(1, 'there is no check: declare one with @check("what it wants")')
-    return JudgeFile(
+    return CheckFile(
         path,
         source,
         tuple(reader.checks.values()),

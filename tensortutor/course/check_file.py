@@ -37,7 +37,7 @@ class Equivalent:
 
 
 @dataclass(frozen=True)
-class JudgeFile:
+class CheckFile:
     """What a check file declares, read from its syntax tree without running it."""
 
     path: Path
