@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 GROUP = "tensortutor.courses"
 CONTENTS = "lessons/course.toml"
 LESSON = re.compile(r"(\d\d)_([a-z0-9][a-z0-9_]*)\.md")
-FRONT_MATTER_BYTES = 4096
-"""Enough for any front matter."""
 NUMBERED = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -80,10 +78,7 @@ def _front_matter_only(root: Path, path: Path, id: str) -> tuple[Lesson, list[Pr
     """A lesson of which only the front matter has been read."""
     name = path.relative_to(root).as_posix()
     report = Report(name)
-    # The rest of the file is for later.
-    with path.open("rb") as opened:
-        start = opened.read(FRONT_MATTER_BYTES)
-    front, _ = read_front_matter(start.decode("utf-8", "replace"), report)
+    front, _ = read_front_matter(path.read_bytes().decode("utf-8", "replace"), report)
 
     def read() -> Lesson:
         from tensortutor.course.parse import parse_lesson  # not before a lesson is opened
@@ -191,6 +186,7 @@ def _near(name: str, course: Course) -> str:
 def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson], list[Problem]]:
     """The lessons of one folder, in order."""
     from tensortutor.course.parse import parse_lesson
+    from tensortutor.course.second_edition import edition_problems
 
     lessons: list[Lesson] = []
     problems: list[Problem] = []
@@ -211,6 +207,8 @@ def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson
         lesson, wrong = parse_lesson(path.read_bytes(), f"{entry.id}/{slug}", judge, path, root)
         lessons.append(lesson)
         problems += [*shown.problems, *wrong, *found]
+        if thorough and not wrong and not found:
+            problems += edition_problems(lesson, root)
     problems += _orphans(root, entry)
     return lessons, problems
 
@@ -251,8 +249,10 @@ def _better(name: str) -> str:
 def _across(course: Course) -> Iterator[Problem]:
     """What only the whole course can tell: prerequisites and links."""
     from tensortutor.course.links import broken_links
+    from tensortutor.course.second_edition import evidence_problems
 
     yield from _prerequisites(course)
+    yield from evidence_problems(course.lessons, course.root)
     for lesson in course.lessons:
         for line, target in broken_links(lesson):
             yield Problem(_shown(course, lesson), line, f"this link leads to no file: {target}")

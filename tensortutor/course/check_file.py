@@ -6,12 +6,43 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Variant:
-    """A mutant (caught_by names the check that must fail) or an accepted alternative ("")."""
+    """An answer that takes the place of the solution's function of the same name.
+
+    A mutant: caught_by names the check that must fail, misconception the lesson whose subject its
+    author has not understood, or "". An accepted alternative: neither. An answer that follows a
+    hint: hint is its number from 1, reaches the check that it passes, with all before it.
+    """
 
     name: str
     function: str
     line: int
     caught_by: str = ""
+    misconception: str = ""
+    hint: int = 0
+    reaches: str = ""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Words of the task that a check holds the program to.
+
+    side: which side of the sentence it tries, "" if it has one side. both_sides: it tries both.
+    """
+
+    check: str
+    words: str
+    line: int
+    side: str = ""
+    both_sides: bool = False
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A text of the check file with its line. because: the reason that is given, or ""."""
+
+    text: str
+    line: int
+    because: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,7 +69,11 @@ class Equivalent:
 
 @dataclass(frozen=True)
 class CheckFile:
-    """What a check file declares, read from its syntax tree without running it."""
+    """What a check file declares, read from its syntax tree without running it.
+
+    background: beginnings of sentences of the task that state no rule. key_lines_shown: calls of
+    the solution that the lesson may show. shows: ids of lessons that passing this one proves known.
+    """
 
     path: Path
     source: str
@@ -47,3 +82,8 @@ class CheckFile:
     accepted: tuple[Variant, ...]
     shortcuts: tuple[Shortcut, ...] = ()
     equivalents: tuple[Equivalent, ...] = ()
+    hinted: tuple[Variant, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    background: tuple[Declared, ...] = ()
+    key_lines_shown: tuple[Declared, ...] = ()
+    shows: tuple[Declared, ...] = ()

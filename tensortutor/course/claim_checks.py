@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensortutor.course.material import Failure, Pane, Quiz
+from tensortutor.course.material import Failure, Pane, Quiz, Try
 from tensortutor.course.run_record import Record
 from tensortutor.protocol.events import Verdict
 
@@ -146,6 +146,45 @@ def report_of(text: str) -> str:
     lines = text.rpartition("Traceback (most recent call last):")[2].split("\n")
     begins = (n for n, line in enumerate(lines) if line and not line.startswith(" "))
     return "\n".join(lines[next(begins, 0) :])
+
+
+def comes_of(experiment: Try) -> Holds:
+    """The edited program does what the experiment says."""
+    line = experiment.result_line
+    if experiment.error is not None:
+        return raises(Failure("", experiment.error, experiment.line, line - 1))
+    if experiment.output is not None:
+        return prints(Pane("run", "", 0, experiment.output, line - 1))
+    wanted = experiment.shows or ""
+
+    def holds(record: Record) -> Fault | None:
+        fault = ended(record)
+        if fault is not None or folded(wanted) in folded(record.stdout):
+            return fault
+        return Fault(f"it prints {_first(record.stdout)!r}, without {wanted!r}", line)
+
+    return holds
+
+
+def folded(text: str) -> str:
+    """The text with each run of white space as one space."""
+    return " ".join(text.split())
+
+
+def reaches(check: str, checks: tuple[str, ...]) -> Holds:
+    """The check of this name passes, and every one of `checks` before it."""
+    wanted = checks[: checks.index(check) + 1]
+
+    def holds(record: Record) -> Fault | None:
+        for name in wanted:
+            verdict = record.verdict(name)
+            if verdict is None:
+                return ended(record) or Fault(f"the check {name!r} did not report")
+            if not verdict.passed:
+                return Fault(said(verdict))
+        return None
+
+    return holds
 
 
 def passes(first: int) -> Holds:

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from tensortutor.course.check_file import CheckFile
     from tensortutor.course.material import Step
 
-PANES = ("run", "predict", "fix", "exercise")
+PANES = ("run", "predict", "derive", "fix", "exercise")
 JUDGED = ("fix", "exercise")
 
 
 @dataclass(frozen=True)
 class Lesson:
     """One lesson file and its judge. id: chapter/lesson, without the numbers.
+
+    edition: which rules it follows. long: why it may take longer than others, or "".
 
     A lesson made by `later` reads its steps and its judge when they are first asked for: the list
     of lessons needs neither.
@@ -34,6 +36,8 @@ class Lesson:
     judge: CheckFile
     path: Path
     limits: tuple[tuple[str, float], ...] = ()
+    edition: int = 1
+    long: str = ""
 
     @classmethod
     def later(cls, read: Callable[[], Lesson], **known: Any) -> Lesson:

@@ -13,6 +13,7 @@ from tensortutor.course.problems import Problem, Report, decode, listed, nearest
 from tensortutor.course.steps import StepReader
 
 PARTS = ("Insight", "Debugging", "In the wild")
+"""The steps that every lesson has. In edition 2 a colon and words of its own may follow."""
 
 
 def parse_lesson(
@@ -29,7 +30,7 @@ def parse_lesson(
     front, start = read_front_matter(text, report)
     pieces = scan(text, start, report)
     steps = tuple(_steps(pieces, report))
-    _check_whole(pieces, report)
+    _check_whole(pieces, front.edition, report)
     beside = Report(judge.path.relative_to(root).as_posix())
     _check_substitutes(steps, judge, report, beside)
     lesson = Lesson(
@@ -38,6 +39,8 @@ def parse_lesson(
         goal=front.goal,
         requires=front.requires,
         minutes=front.minutes,
+        edition=front.edition,
+        long=front.long,
         device=front.device,
         steps=steps,
         judge=judge,
@@ -59,12 +62,12 @@ def _steps(pieces: Sequence[Piece], report: Report) -> Iterator[Step]:
             yield StepReader(heading, report).read(pieces[start + 1 : end])
 
 
-def _check_whole(pieces: Sequence[Piece], report: Report) -> None:
+def _check_whole(pieces: Sequence[Piece], edition: int, report: Report) -> None:
     """What every lesson must have."""
     headings = [piece for piece in pieces if isinstance(piece, Heading)]
     fences = [piece for piece in pieces if isinstance(piece, Fence)]
     for part in PARTS:
-        if all(heading.title != part for heading in headings):
+        if not any(_names(heading.title, part, edition) for heading in headings):
             report.add(1, f"the part '## {part}' is missing: {_advice(part, headings)}")
     kinds = {fence.kind for fence in fences}
     if "run" not in kinds:
@@ -79,6 +82,11 @@ def _check_whole(pieces: Sequence[Piece], report: Report) -> None:
             extra.line,
             f"the lesson has a task in line {tasks[0].line} already: each lesson has one",
         )
+
+
+def _names(title: str, part: str, edition: int) -> bool:
+    """A step of this title is this part of the lesson."""
+    return title == part or (edition > 1 and title.startswith(f"{part}: "))
 
 
 def _advice(part: str, headings: Sequence[Heading]) -> str:
@@ -105,11 +113,18 @@ def _check_substitutes(
     if tree is None:
         return
     names = defined_names(tree)
-    for variant in (*judge.mutants, *judge.accepted):
+    for variant in (*judge.mutants, *judge.accepted, *judge.hinted):
         if variant.function not in names:
             beside.add(
                 variant.line,
                 f"the variant {variant.name!r} replaces {variant.function}, which the solution "
                 f"({report.path}:{step.solution_line}) does not define; it defines "
                 f"{listed(names) or 'nothing'}",
+            )
+    for variant in judge.hinted:
+        if variant.hint > len(step.hints):
+            beside.add(
+                variant.line,
+                f"@hinted({variant.hint}, ...) follows a hint that is not there: the task has "
+                f"{len(step.hints)}",
             )

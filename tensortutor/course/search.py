@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from tensortutor.course.atlas import Entry as AtlasEntry
 from tensortutor.course.atlas import read_atlas
-from tensortutor.course.material import Failure, Prose, Quiz, Step
+from tensortutor.course.material import Failure, Look, Prose, Quiz, Step, Try
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError
 from tensortutor.course.reference import Entry, Page, read_reference
@@ -268,6 +268,8 @@ def _text_of(step: Step) -> str:
             parts.append(plain(block.markdown))
         elif isinstance(block, Quiz):
             parts.append(plain(block.ask))
+        elif isinstance(block, (Look, Try)):
+            parts.append(plain(block.say))
         elif isinstance(block, Failure):
             parts += block.messages
     return " ".join(parts)

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from tensortutor.course.claim_checks import Fault
-from tensortutor.course.claims import Claim, Trial, trial_of, trials
+from tensortutor.course.claims import NEEDS_CUDA, Claim, Trial, trial_of, trials
 from tensortutor.course.job_pool import JobPool, Runner
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.run_record import Record
@@ -125,9 +125,9 @@ def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) ->
     for lesson in lessons:
         if lesson.device == "cuda" and not device.startswith("cuda"):
             claim = Claim(1, "the lesson", unproved)
-            yield trial_of(lesson, None, claim, skipped="it needs a CUDA device")
+            yield trial_of(lesson, None, claim, skipped=NEEDS_CUDA)
         else:
-            yield from trials(lesson, seeds, limits)
+            yield from trials(lesson, seeds, limits, device)
 
 
 def _left(course: Course, lesson: Lesson) -> Iterator[Unfinished]:
