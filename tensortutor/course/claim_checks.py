@@ -5,10 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensortutor.course.material import Failure, Pane, Quiz, Try
+from tensortutor.course.material import Failure, Look, Pane, Quiz, Try
+from tensortutor.course.problems import listed
 from tensortutor.course.run_record import Record
+from tensortutor.lens.rows import find_row, folded, rows_of
 from tensortutor.protocol.events import Verdict
 
+ROWS_NAMED = 12
+"""How many rows of an instrument a message names."""
 BROKEN_OFF = ("time", "memory", "processes", "killed", "lost", "stopped")
 """Outcomes of a run that never came to its end."""
 
@@ -166,9 +170,24 @@ def comes_of(experiment: Try) -> Holds:
     return holds
 
 
-def folded(text: str) -> str:
-    """The text with each run of white space as one space."""
-    return " ".join(text.split())
+def seen(look: Look, pane: Pane) -> Holds:
+    """The instrument has the row, and the row shows what the look expects."""
+
+    def holds(record: Record) -> Fault | None:
+        fault = ended(record, pane.line)
+        if fault is not None:
+            return fault
+        rows = rows_of(look.tab, record.events, pane.source)
+        if find_row(rows, look.tab, look.row, look.expect) is not None:
+            return None
+        row = find_row(rows, look.tab, look.row)
+        if row is not None:
+            return Fault(f"the row {look.row!r} shows {folded(row.text)!r}, not {look.expect!r}")
+        names = list(dict.fromkeys(name.strip() for row in rows for name in row.names[:1]))
+        known = f"its rows: {listed(names[:ROWS_NAMED])}" if names else "it has no rows"
+        return Fault(f"the {look.tab} tab has no row {look.row!r}; {known}")
+
+    return holds
 
 
 def reaches(check: str, checks: tuple[str, ...]) -> Holds:

@@ -18,6 +18,7 @@ from tensortutor.course.claim_checks import (
     refused,
     rejected,
     reveals,
+    seen,
 )
 from tensortutor.course.fences import CUDA
 from tensortutor.course.forbidden_calls import takes_shortcut
@@ -27,6 +28,7 @@ from tensortutor.course.model import Lesson
 from tensortutor.course.run_record import Record
 from tensortutor.course.steps import PRINTING
 from tensortutor.protocol.jobs import Job, Limits
+from tensortutor.protocol.jobs import Look as LensLook
 
 NEEDS_CUDA = "it needs a CUDA device"
 WRONG_SEEDS = (0, 1, 2)
@@ -76,6 +78,7 @@ def trials(lesson: Lesson, seeds: int, base: Limits, device: str = "cpu") -> Ite
     maker = _Maker(lesson, tuple(range(seeds)), limits_for(lesson, base), has_cuda)
     for step in lesson.steps:
         yield from maker.shown(step)
+        yield from maker.looked(step)
         for experiment in step.tries:
             yield maker.tried(step, experiment)
         for failure in step.failures:
@@ -104,6 +107,22 @@ class _Maker:
         if needs and not self.has_cuda:
             return trial_of(self.lesson, None, *claims, skipped=NEEDS_CUDA)
         return self.trial(job, *claims)
+
+    def looked(self, step: Step) -> Iterator[Trial]:
+        """The instruments show what the step's looks say, all of them after one run."""
+        pane = step.pane
+        for needs in ("", CUDA):
+            looks = [look for look in step.looks if pane and (pane.needs or look.needs) == needs]
+            if pane is None or not looks:
+                continue
+            profile = any(look.tab == "profile" for look in looks)
+            names = any(look.tab in ("tensors", "modules", "graph", "notes") for look in looks)
+            job = replace(self.program(pane.source), look=LensLook(names, names, profile))
+            claims = (
+                Claim(look.line, f"{look.place} shows {look.expect!r}", seen(look, pane))
+                for look in looks
+            )
+            yield self.needing(needs, job, *claims)
 
     def tried(self, step: Step, experiment: Try) -> Trial:
         """The edited program does what the experiment says."""
