@@ -217,7 +217,7 @@ def padding(answer, rng, device):
 
 @check(
     "ce_grad: padding has a gradient of 0",
-    holds=["its gradient is 0, even where its scores are NaN", "At least one label is no padding."],
+    holds=["Its gradient is 0, even where its scores are NaN", "At least one label is no padding."],
     both_sides=True,
 )
 def padding_grad(answer, rng, device):
