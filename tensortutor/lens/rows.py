@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from tensortutor.lens import lines, tables, trees
-from tensortutor.protocol.drawings import Drawing, Plot
+from tensortutor.protocol.drawings import Drawing
 from tensortutor.protocol.events import Event, Output
 from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile, Tensors, Trace
 
@@ -112,8 +112,16 @@ def _profile(event: Any) -> Iterator[Row]:
 
 def _drawings(event: Any) -> Iterator[Row]:
     if isinstance(event, Drawing):
-        labels = [one.label for one in event.series] if isinstance(event, Plot) else []
-        yield Row((event.title, *filter(None, labels)), "  ".join(_texts(event)), event.title)
+        yield Row((event.title, *_labels(event)), "  ".join(_texts(event)), event.title)
+
+
+def _labels(drawing: Drawing) -> Iterator[str]:
+    """The labels of what a drawing consists of: its curves, its bars."""
+    for field in fields(drawing):
+        parts = getattr(drawing, field.name)
+        for part in parts if isinstance(parts, tuple) else ():
+            if label := getattr(part, "label", ""):
+                yield label
 
 
 def _texts(value: Any) -> Iterator[str]:
