@@ -33,7 +33,7 @@ from tensortutor.ui.screens.home import HomeScreen
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
-    from tensortutor.ui.teaching import Own
+    from tensortutor.ui.tutor import LearnerState
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
@@ -76,7 +76,7 @@ class TutorApp(LookupApp):
         self.remembered = remembered or Remembered(None)
         self._consent = consent
         self.teaching = teaching
-        self.put_aside: Own | None = None
+        self.put_aside: LearnerState | None = None
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False

@@ -7,7 +7,7 @@ import pytest
 from tensortutor.lens.choose import chosen
 from tensortutor.protocol import lens
 from tensortutor.protocol.events import Raised
-from tensortutor.ui.screens.looking import expression_at
+from tensortutor.ui.lesson.line_notes import expression_at
 from tensortutor.ui.screens.tensor import TensorScreen
 from tensortutor.ui.widgets.code import fitting
 from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
@@ -121,7 +121,7 @@ async def test_notes_stand_behind_lines_and_go_when_the_line_is_edited(setting, 
         screen = await run(pilot, until, setting, TRACE)
         editor = screen.editor
         await until(pilot, lambda: "w: f32[3] copy  ×3" in drawn(screen))
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         editor.move_cursor((0, 0))
         await pilot.press("enter")
         assert editor.note_of(2).startswith("w: f32[3]"), "it moves along with its line"
@@ -139,7 +139,7 @@ async def test_a_tensor_opens_and_its_index_walks_through_the_storage(setting, u
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=size) as pilot:
         screen = await run(pilot, until, setting, TENSORS)
-        screen.turn_to("results")
+        screen.panes.turn_to("results")
         screen.results.show(TensorsPane)
         screen.query_one("#tensors").focus()
         await pilot.press("m", "down", "enter")
@@ -204,7 +204,7 @@ async def test_broadcasting_under_the_cursor(setting, until):
         await pilot.press("b")
         assert "Run the code" in told(app)[0]
         screen = await run(pilot, until, setting, lens.Broadcasts((OUTER, INNER)))
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         screen.editor.move_cursor((0, 6))
         await pilot.press("escape", "b")
         await until(pilot, lambda: "3 and 4 differ, and neither is 1" in drawn(app.screen))
@@ -216,7 +216,7 @@ async def test_the_signs_of_a_line_are_told_in_words(setting, until):
     made = lens.Made("loss", "f32[]", marks=(lens.Mark("nan", text),))
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await run(pilot, until, setting, lens.Trace((lens.Line(1, 1, 200, (made,)),)))
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         screen.editor.move_cursor((0, 0))
         await pilot.press("escape", "b")
         await until(pilot, lambda: "at execution 138" in drawn(app.screen))
@@ -255,7 +255,7 @@ async def test_the_table_is_filtered_while_one_types_and_sorted(setting, until):
     async with app.run_test(size=(160, 50)) as pilot:
         tensors = lens.Tensors((X, ROW, LOSS, BAD), TENSORS.storages)
         screen = await run(pilot, until, setting, tensors)
-        screen.turn_to("results")
+        screen.panes.turn_to("results")
         screen.results.show(TensorsPane)
         pane = screen.query_one(TensorsPane)
         pane.grid.focus()
@@ -299,7 +299,7 @@ async def test_names_by_the_hundred_are_filtered_without_being_drawn(setting, un
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await run(pilot, until, setting, lens.Tensors(tuple(many), (), left_out=4700))
-        screen.turn_to("results")
+        screen.panes.turn_to("results")
         screen.results.show(TensorsPane)
         pane = screen.query_one(TensorsPane)
         assert pane.grid.row_count == lens.MOST_TENSORS

@@ -117,7 +117,7 @@ async def test_stepping_aside_saves_first_and_needs_a_shell(setting, until, monk
     monkeypatch.setattr(app, "action_suspend_process", lambda: stopped.append(True))
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await arrive(pilot, until)
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         await pilot.press("x")
         monkeypatch.setattr(os, "getpgrp", lambda: os.getsid(0))
         app.action_step_aside()

@@ -9,8 +9,8 @@ from textual.widgets import Static
 
 from tensortutor.course.material import Pane, Quiz
 from tensortutor.learner import answers
+from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui import glyphs, keys
-from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.reader import Hint, Reader, passage, written

@@ -18,7 +18,7 @@ from tensortutor.ui import glyphs, keys
 from tensortutor.ui.widgets.markdown import Text
 
 if TYPE_CHECKING:
-    from tensortutor.ui.screens.base import TutorScreen
+    from tensortutor.ui.tutor import Tutor
 
 PROMPTS = {
     "number": "a number",
@@ -213,7 +213,7 @@ class Question(Vertical):
         yield Static(self._how(), classes="verdict", markup=False)
 
     def _how(self) -> str:
-        key_for = cast("TutorScreen", self.screen).key_for
+        key_for = cast("Tutor", self.app).key_name
         how = HOW[self.quiz.kind].format(key_for("order.hold"))
         if not self._held or self.index:
             return how

@@ -4,7 +4,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
 from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Look, Pane, Prose, Quiz, Try
-from tensortutor.ui.session import LessonSession
+from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.questions import Question
 

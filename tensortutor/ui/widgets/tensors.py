@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
+from textual.message import Message
 from textual.widgets import Static
 
 from tensortutor.protocol.lens import Tensors
@@ -31,6 +32,15 @@ class TensorsPane(LensPane):
     NOTHING = "No tensors yet. After a run, the names that hold tensors stand here."
     KINDS = (Tensors,)
     BINDINGS: ClassVar[list[BindingType]] = [*keys.TENSORS]
+
+    class Opened(Message):
+        """A tensor is to be shown in full, with another one beside it."""
+
+        def __init__(self, tensors: Tensors, tensor: TensorInfo, other: TensorInfo | None) -> None:
+            super().__init__()
+            self.tensors = tensors
+            self.tensor = tensor
+            self.other = other
 
     def __init__(self) -> None:
         super().__init__(id="pane-tensors")
@@ -93,14 +103,12 @@ class TensorsPane(LensPane):
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Open the tensor of a row, with the marked one beside it."""
-        from tensortutor.ui.screens.tensor import TensorScreen
-
         event.stop()
         if self._event is None or event.row_key.value is None:
             return
         tensor = self._event.tensors[int(event.row_key.value)]
         other = self._find(self._marked)
-        self.app.push_screen(TensorScreen(self._event, tensor, other))
+        self.post_message(self.Opened(self._event, tensor, other))
 
     def _find(self, key: str) -> TensorInfo | None:
         return self._event.tensors[int(key)] if self._event is not None and key else None

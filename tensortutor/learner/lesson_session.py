@@ -1,6 +1,7 @@
-"""One lesson being worked on: where the learner is, what was written and answered, and its keeping.
+"""One lesson being worked on: where the learner is, what was written and answered, what counts.
 
-No widget here. What cannot be kept is reported as a sentence through `report`, and work goes on:
+The rules of both faces: the app holds a session for as long as a lesson is open, a command for as
+long as it runs. What cannot be kept is reported as a sentence through `report`, and work goes on:
 everything is also held in memory until the screen closes.
 """
 
@@ -14,12 +15,12 @@ from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.guesses import Guess, guesses
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
 from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
-from tensortutor.ui.guesses import Guess, guesses
 
 T = TypeVar("T")
 IDLE_S = 300.0
@@ -194,6 +195,11 @@ class LessonSession:
         """The first of this step's questions that has no answer."""
         return next((n for n in range(len(self.step.quizzes)) if self.given(n) is None), None)
 
+    @property
+    def questions_left(self) -> int:
+        """How many of this step's questions have no answer."""
+        return sum(self.given(number) is None for number in range(len(self.step.quizzes)))
+
     def _all_answered(self, index: int) -> bool:
         quizzes = self.lesson.steps[index].quizzes
         return all((index, n) in self.answered for n in range(len(quizzes)))
@@ -220,11 +226,14 @@ class LessonSession:
         self._skipped.add(self.index)
         return waits and self.next_question() is None
 
+    def is_own(self, source: str) -> bool:
+        """Whether this step's code has been changed by the learner."""
+        return self.step.pane is not None and source != self.step.pane.source
+
     def proofs(self, source: str) -> tuple[str, ...]:
         """What is to be evaluated when this code has run, if it is the learner's own: by that the
         guesses are judged. The lesson's code has its answers."""
-        pane = self.step.pane
-        if not self.is_held or pane is None or source == pane.source:
+        if not self.is_held or not self.is_own(source):
             return ()
         return tuple(quiz.proof for quiz in self.step.quizzes)
 
