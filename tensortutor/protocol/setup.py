@@ -29,21 +29,26 @@ class Setup:
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device. total and free in bytes; 0 when not known."""
+    """One device. total and free in bytes; 0 when not known.
+
+    trouble: why it cannot be used at the moment, or "".
+    """
 
     name: str
     label: str
     total: int = 0
     free: int = 0
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The zygote has imported torch."""
+    """The zygote has imported torch. why_no_card: of a build with CUDA that sees no card, or ""."""
 
     torch: str
     python: str
     devices: tuple[DeviceInfo, ...]
+    why_no_card: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Status:
 
     why: why the layer is no stronger one; when failed, the sentence. needs_consent: it failed
     because nothing confines a program here; `allow_limits` is the way on. caution: what to know of
-    this torch, or "".
+    this torch, or "". why_no_card: why a PyTorch with CUDA sees no card, or "".
     """
 
     state: str
@@ -40,6 +40,7 @@ class Status:
     torch: str = ""
     python: str = ""
     caution: str = ""
+    why_no_card: str = ""
 
 
 class Runner:
@@ -76,6 +77,7 @@ class Runner:
                 "ready", layer.name, layer.why, device=self._device,
                 devices=devices_of(zygote.ready.devices), torch=zygote.ready.torch,
                 python=zygote.ready.python, caution=caution(zygote.ready.torch),
+                why_no_card=zygote.ready.why_no_card,
             )  # fmt: skip
 
     @property

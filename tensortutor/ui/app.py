@@ -349,7 +349,7 @@ def run_app(options: AppOptions) -> int:
         course = unlocked(open_course(find_course(options.course)))
     else:
         paths = Paths.find()
-        course = open_course(find_course(options.course), paths.glances)
+        course = open_course(find_course(options.course))
     lesson = find_lesson(course, options.lesson) if options.lesson else None
 
     def make_runner() -> Runner:

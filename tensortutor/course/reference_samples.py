@@ -12,9 +12,9 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensortutor.course.holds import Fault, ended
+from tensortutor.course.claim_checks import Fault, ended
 from tensortutor.course.problems import Report
-from tensortutor.course.record import Record
+from tensortutor.course.run_record import Record
 from tensortutor.protocol.jobs import Job
 
 PRELUDE = """\

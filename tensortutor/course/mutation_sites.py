@@ -11,8 +11,8 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
-from tensortutor.course.edits import KINDS, Kind, number_of
-from tensortutor.course.slips import EVEN
+from tensortutor.course.mutation_operators import KINDS, Kind, number_of
+from tensortutor.course.mutation_tables import EVEN
 
 TALKS = (cst.Annotation, cst.Import, cst.ImportFrom, cst.FormattedString, cst.Global, cst.Nonlocal)
 """What no check can be expected to judge: annotations and messages."""

@@ -5,10 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensortutor.course.material import Failure, Pane, Quiz
-from tensortutor.course.record import Record
+from tensortutor.course.material import Failure, Look, Pane, Quiz, Try
+from tensortutor.course.problems import listed
+from tensortutor.course.run_record import Record
+from tensortutor.lens.rows import find_row, folded, rows_of
 from tensortutor.protocol.events import Verdict
 
+ROWS_NAMED = 12
+"""How many rows of an instrument a message names."""
 BROKEN_OFF = ("time", "memory", "processes", "killed", "lost", "stopped")
 """Outcomes of a run that never came to its end."""
 
@@ -146,6 +150,60 @@ def report_of(text: str) -> str:
     lines = text.rpartition("Traceback (most recent call last):")[2].split("\n")
     begins = (n for n, line in enumerate(lines) if line and not line.startswith(" "))
     return "\n".join(lines[next(begins, 0) :])
+
+
+def comes_of(experiment: Try) -> Holds:
+    """The edited program does what the experiment says."""
+    line = experiment.result_line
+    if experiment.error is not None:
+        return raises(Failure("", experiment.error, experiment.line, line - 1))
+    if experiment.output is not None:
+        return prints(Pane("run", "", 0, experiment.output, line - 1))
+    wanted = experiment.shows or ""
+
+    def holds(record: Record) -> Fault | None:
+        fault = ended(record)
+        if fault is not None or folded(wanted) in folded(record.stdout):
+            return fault
+        return Fault(f"it prints {_first(record.stdout)!r}, without {wanted!r}", line)
+
+    return holds
+
+
+def seen(look: Look, pane: Pane) -> Holds:
+    """The instrument has the row, and the row shows what the look expects."""
+
+    def holds(record: Record) -> Fault | None:
+        fault = ended(record, pane.line)
+        if fault is not None:
+            return fault
+        rows = rows_of(look.tab, record.events, pane.source)
+        if find_row(rows, look.tab, look.row, look.expect) is not None:
+            return None
+        row = find_row(rows, look.tab, look.row)
+        if row is not None:
+            return Fault(f"the row {look.row!r} shows {folded(row.text)!r}, not {look.expect!r}")
+        names = list(dict.fromkeys(name.strip() for row in rows for name in row.names[:1]))
+        known = f"its rows: {listed(names[:ROWS_NAMED])}" if names else "it has no rows"
+        return Fault(f"the {look.tab} tab has no row {look.row!r}; {known}")
+
+    return holds
+
+
+def reaches(check: str, checks: tuple[str, ...]) -> Holds:
+    """The check of this name passes, and every one of `checks` before it."""
+    wanted = checks[: checks.index(check) + 1]
+
+    def holds(record: Record) -> Fault | None:
+        for name in wanted:
+            verdict = record.verdict(name)
+            if verdict is None:
+                return ended(record) or Fault(f"the check {name!r} did not report")
+            if not verdict.passed:
+                return Fault(said(verdict))
+        return None
+
+    return holds
 
 
 def passes(first: int) -> Holds:

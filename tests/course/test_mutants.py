@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from tensortutor.course.catalog import load_course, read_course
-from tensortutor.course.changed import NoHistory, changed_files
-from tensortutor.course.mutate import LibraryMissing, mutants_of
-from tensortutor.course.survivors import Excused, Killed, Survived, Unsound, count, survivors
+from tensortutor.course.git_changes import NoHistory, changed_files
+from tensortutor.course.mutants import LibraryMissing, mutants_of
+from tensortutor.course.mutation_testing import Excused, Killed, Survived, Unsound, count, survivors
 from tensortutor.protocol.events import Finished
 from tensortutor.runner import Runner, Settings
 from tests.course.fake_runner import FakeRunner, judged, raised
@@ -169,7 +169,7 @@ def test_a_program_without_functions_is_edited_as_a_whole():
 def test_without_the_library_a_sentence_says_what_to_install(monkeypatch):
     for name in ("libcst", "libcst.metadata"):
         monkeypatch.setitem(sys.modules, name, None)
-    for name in ("tensortutor.course.editing", "tensortutor.course.edits"):
+    for name in ("tensortutor.course.mutation_sites", "tensortutor.course.mutation_operators"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(LibraryMissing, match=r"pip install 'tensortutor\[author\]'"):
         mutants_of("x = 1\n")

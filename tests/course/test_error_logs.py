@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortutor.course.logs import Complaint, read_complaint
+from tensortutor.course.error_logs import Complaint, read_complaint
 
 LIBRARY = "/venv/lib/python3.11/site-packages/torch/nn"
 PLAIN = f"""\

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from tensortutor.course.bench import Bench, Runner
-from tensortutor.course.declared import Equivalent
-from tensortutor.course.holds import passes
+from tensortutor.course.check_file import Equivalent
+from tensortutor.course.claim_checks import passes
+from tensortutor.course.job_pool import JobPool, Runner
 from tensortutor.course.jobs import check_job
 from tensortutor.course.model import Course, Lesson
-from tensortutor.course.mutate import Mutant, mutants_of
+from tensortutor.course.mutants import Mutant, mutants_of
 from tensortutor.course.problems import nearest
-from tensortutor.course.record import Record
+from tensortutor.course.run_record import Record
 from tensortutor.protocol.jobs import Job
 
 SEEDS = (0, 1, 2)
@@ -85,13 +85,13 @@ def survivors(
     left out on others. The lessons must have been read without problems. Raises LibraryMissing.
     Closing the iterator stops what is under way.
     """
-    bench = Bench(runner)
+    job_pool = JobPool(runner)
     with ThreadPoolExecutor(jobs, thread_name_prefix="mutants") as pool:
         try:
-            for hunt in [_Hunt(course, lesson, bench, pool) for lesson in here(lessons, device)]:
+            for hunt in [_Hunt(course, lesson, job_pool, pool) for lesson in here(lessons, device)]:
                 yield from hunt.fates()
         finally:
-            bench.close()
+            job_pool.close()
             pool.shutdown(cancel_futures=True)
 
 
@@ -115,14 +115,14 @@ class _Hunt:
     """The mutants of one lesson. Making it puts all their runs into the pool's queue."""
 
     def __init__(
-        self, course: Course, lesson: Lesson, bench: Bench, pool: ThreadPoolExecutor
+        self, course: Course, lesson: Lesson, job_pool: JobPool, pool: ThreadPoolExecutor
     ) -> None:
         self._course = course
         self._lesson = lesson
-        self._bench = bench
+        self._job_pool = job_pool
         self._mutants = mutants(lesson)
         # First in, first out: whatever waits for the solution's run stands behind it.
-        self._right = pool.submit(bench.run, self._job(lesson.task.solution or ""))
+        self._right = pool.submit(job_pool.run, self._job(lesson.task.solution or ""))
         self._runs = [pool.submit(self._judge, mutant) for mutant in self._mutants]
 
     def fates(self) -> Iterator[Fate]:
@@ -155,7 +155,7 @@ class _Hunt:
         if passes(0)(right) is not None:
             return right, 0.0  # nobody will ask
         wall_s = max(WALL_S, SLOWER * seconds)
-        return self._bench.run(self._job(mutant.source, wall_s))
+        return self._job_pool.run(self._job(mutant.source, wall_s))
 
     def _fate(self, mutant: Mutant, run: "Future[tuple[Record, float]]") -> Fate:
         record, seconds = run.result()

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 from libcst import matchers
 
-from tensortutor.course.slips import (
+from tensortutor.course.mutation_tables import (
     BOILERPLATE,
     BOUNDARIES,
     BUILTINS,

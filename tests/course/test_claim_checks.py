@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from tensortutor.course import holds
+from tensortutor.course import claim_checks
 from tensortutor.course.material import Failure, Pane, Quiz
-from tensortutor.course.record import gather
+from tensortutor.course.run_record import gather
 from tensortutor.protocol.events import Finished, Frame, Output, Probed, Raised
 from tests.course.fake_runner import DONE, printed, raised
 
@@ -19,7 +19,7 @@ def question(kind, answer, **more):
 
 @pytest.mark.parametrize("text", ["1\n2\n", "1\n2", "1  \n2\n\n", "1\r\n2\n"])
 def test_output_is_compared_without_what_nobody_sees(text):
-    assert holds.prints(PANE)(gather(printed(text))) is None
+    assert claim_checks.prints(PANE)(gather(printed(text))) is None
 
 
 @pytest.mark.parametrize(
@@ -33,30 +33,34 @@ def test_output_is_compared_without_what_nobody_sees(text):
     ],
 )
 def test_another_output_names_the_first_line_that_differs(text, line, words):
-    fault = holds.prints(PANE)(gather(printed(text)))
-    assert fault == holds.Fault(words, line)
+    fault = claim_checks.prints(PANE)(gather(printed(text)))
+    assert fault == claim_checks.Fault(words, line)
 
 
 def test_a_program_that_prints_nothing_may_say_so():
     silent = Pane("run", "x = 1\n", 10, "", 13)
-    assert holds.prints(silent)(gather(printed(""))) is None
-    assert holds.prints(silent)(gather(printed("1\n"))) == holds.Fault("it also prints '1'", 14)
+    assert claim_checks.prints(silent)(gather(printed(""))) is None
+    assert claim_checks.prints(silent)(gather(printed("1\n"))) == claim_checks.Fault(
+        "it also prints '1'", 14
+    )
 
 
 def test_an_error_is_placed_in_the_lessons_own_line():
     error = Raised("ValueError", "no\nmore", (Frame("<module>", 2, "print(2)"),), "...")
     record = gather([error, Finished("raised", 1, "", 1.0)])
-    assert holds.completes(PANE)(record) == holds.Fault("it raises ValueError: no", 12)
+    assert claim_checks.completes(PANE)(record) == claim_checks.Fault(
+        "it raises ValueError: no", 12
+    )
 
 
 @pytest.mark.parametrize("outcome", ["time", "memory", "killed", "exited", "lost"])
 def test_a_run_that_does_not_end_well_gives_its_sentence(outcome):
     record = gather([Finished(outcome, 1, "The sentence.", 1.0)])
-    assert holds.completes(PANE)(record) == holds.Fault("The sentence.")
+    assert claim_checks.completes(PANE)(record) == claim_checks.Fault("The sentence.")
 
 
 def test_a_run_without_a_word_is_a_fault():
-    assert holds.completes(PANE)(gather([])) is not None
+    assert claim_checks.completes(PANE)(gather([])) is not None
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,7 @@ def test_a_run_without_a_word_is_a_fault():
     ],
 )
 def test_a_proof_gives_the_answer_or_not(quiz, value, right):
-    fault = holds.answers(quiz, 0)(gather(printed("", value)))
+    fault = claim_checks.answers(quiz, 0)(gather(printed("", value)))
     assert (fault is None) == right
     assert right or f"the proof gives {value!r}" in fault.message
 
@@ -92,11 +96,11 @@ def test_a_proof_gives_the_answer_or_not(quiz, value, right):
 def test_a_proof_that_raises_or_is_never_reached():
     wrong = gather([Probed(0, None, "NameError: name 'x' is not defined"), DONE])
     quiz = question("number", 1.0)
-    assert holds.answers(quiz, 0)(wrong).message == (
+    assert claim_checks.answers(quiz, 0)(wrong).message == (
         "the proof raises NameError: name 'x' is not defined"
     )
     never = gather(raised("ValueError", "no"))
-    assert holds.answers(quiz, 0)(never).message == "it raises ValueError: no"
+    assert claim_checks.answers(quiz, 0)(never).message == "it raises ValueError: no"
 
 
 CHAINED = """Traceback (most recent call last):
@@ -125,25 +129,25 @@ SYNTAX = '  File "x.py", line 1\n    x = = 1\n        ^\nSyntaxError: invalid sy
     ],
 )
 def test_an_error_message_is_the_beginning_of_the_report(text, message, shown):
-    fault = holds.raises(Failure("x", message, 5, 9))(gather(raised("T", "m", text)))
+    fault = claim_checks.raises(Failure("x", message, 5, 9))(gather(raised("T", "m", text)))
     assert (fault is None) == shown
     assert shown or fault.line == 10
 
 
 def test_what_another_version_of_torch_says_is_as_good():
     failure = Failure("x", "torch.Special: new words", 5, 9, ("torch.Special: first",))
-    assert holds.raises(failure)(gather(raised("T", "m", CHAINED))) is None
-    fault = holds.raises(failure)(gather(raised("T", "m", SYNTAX)))
+    assert claim_checks.raises(failure)(gather(raised("T", "m", CHAINED))) is None
+    fault = claim_checks.raises(failure)(gather(raised("T", "m", SYNTAX)))
     assert "shown is 'torch.Special: new words'" in fault.message
     heard = [Output("stderr", "x.py:1: UserWarning: old\n"), DONE]
     warning = Failure("x", "UserWarning: new", 5, 9, ("UserWarning: old",))
-    assert holds.raises(warning)(gather(heard)) is None
+    assert claim_checks.raises(warning)(gather(heard)) is None
 
 
 def test_a_warning_is_looked_for_on_stderr():
     failure = Failure("x", "UserWarning: beware", 5, 9)
     heard = [Output("stderr", "x.py:1: User"), Output("stderr", "Warning: beware\n  f()\n"), DONE]
-    assert holds.raises(failure)(gather(heard)) is None
-    fault = holds.raises(failure)(gather([Output("stdout", "UserWarning: beware"), DONE]))
+    assert claim_checks.raises(failure)(gather(heard)) is None
+    fault = claim_checks.raises(failure)(gather([Output("stdout", "UserWarning: beware"), DONE]))
     assert fault.message.startswith("it raises nothing, nor warns; shown is 'UserWarning")
     assert fault.line == 10

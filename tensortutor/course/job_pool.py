@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
-from tensortutor.course.record import Record, gather
+from tensortutor.course.run_record import Record, gather
 from tensortutor.protocol.events import Event
 from tensortutor.protocol.jobs import Job
 
@@ -26,7 +26,7 @@ class Runner(Protocol):
         """Begin a run."""
 
 
-class Bench:
+class JobPool:
     """Runs jobs and can stop those under way."""
 
     def __init__(self, runner: Runner) -> None:

@@ -7,36 +7,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensortutor.course.declared import Equivalent, JudgeFile, Shortcut, Variant
+from tensortutor.course.check_file import (
+    CheckFile,
+    Declared,
+    Equivalent,
+    Quote,
+    Shortcut,
+    Variant,
+)
 from tensortutor.course.problems import Report, decode, listed, nearest
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+LESSON_ID = re.compile(r"[a-z][a-z0-9_]*/[a-z0-9][a-z0-9_]*")
 DECLARED = re.compile(
-    r"^@(?:[a-z_]+\.)*(?:check|mutant|accepted)\b.*?^(?:async[ \t]+)?(?:def|class)[ \t]+\w+",
+    r"^@(?:[a-z_]+\.)*(?:check|mutant|accepted|hinted)\b.*?^(?:async[ \t]+)?(?:def|class)[ \t]+\w+",
     re.MULTILINE | re.DOTALL,
 )
 
 
-def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFile:
+def read_check_file(path: Path, report: Report, *, thorough: bool = True) -> CheckFile:
     """The check file at `path`, which must exist.
 
     thorough: parse every line. Without it only the decorators are parsed (four times faster), a
-    syntax error elsewhere in the file goes unseen, and so do its equivalent edits.
+    syntax error elsewhere in the file goes unseen, and so do statements such as `equivalent(...)`.
     """
     source = decode(path.read_bytes(), report)
     body = _body(source, report, thorough)
     if body is None:
-        return JudgeFile(path, source, (), (), ())
+        return CheckFile(path, source, (), (), ())
     reader = _Reader(report)
     for node in body:
         if isinstance(node, DEFINITIONS):
             reader.read(node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             reader.called(node.value)
+        elif isinstance(node, ast.Assign):
+            reader.assigned(node)
+    reader.finish()
     if not reader.checks:
         report.add(1, 'there is no check: declare one with @check("what it wants")')
-    return JudgeFile(
+    return CheckFile(
         path,
         source,
         tuple(reader.checks.values()),
@@ -44,6 +55,11 @@ def read_judge(path: Path, report: Report, *, thorough: bool = True) -> JudgeFil
         tuple(reader.accepted),
         tuple(reader.shortcuts),
         tuple(reader.equivalents),
+        tuple(reader.hinted),
+        tuple(reader.quotes),
+        tuple(reader.background),
+        tuple(reader.key_lines_shown),
+        tuple(reader.shows),
     )
 
 
@@ -105,6 +121,11 @@ class _Reader:
     accepted: list[Variant] = field(default_factory=list)
     shortcuts: list[Shortcut] = field(default_factory=list)
     equivalents: list[Equivalent] = field(default_factory=list)
+    hinted: list[Variant] = field(default_factory=list)
+    quotes: list[Quote] = field(default_factory=list)
+    background: list[Declared] = field(default_factory=list)
+    key_lines_shown: list[Declared] = field(default_factory=list)
+    shows: list[Declared] = field(default_factory=list)
 
     def read(self, node: Definition) -> None:
         """Take in what the decorators of `node` declare."""
@@ -112,6 +133,8 @@ class _Reader:
         for decorator in node.decorator_list:
             called = decorator.func if isinstance(decorator, ast.Call) else decorator
             word = _word(called)
+            if word == "hinted":
+                self._hinted(decorator, node)
             if word not in declare:
                 continue
             name = _name(decorator)
@@ -124,8 +147,59 @@ class _Reader:
 
     def called(self, call: ast.Call) -> None:
         """Take in what a call among the module's statements declares."""
-        if _word(call.func) != "equivalent":
+        declare = {
+            "equivalent": self._equivalent,
+            "background": self._background,
+            "key_line_shown": self._key_line_shown,
+        }
+        if declare_it := declare.get(_word(call.func)):
+            declare_it(call)
+
+    def assigned(self, node: ast.Assign) -> None:
+        """Take in `shows = [...]` among the module's statements."""
+        if [getattr(target, "id", "") for target in node.targets] != ["shows"]:
             return
+        ids = _texts(node.value)
+        if not ids:
+            self.report.add(
+                node.lineno, 'shows is a list of ids of lessons: shows = ["maths/matmul_einsum"]'
+            )
+        else:
+            self.shows += [Declared(id, node.lineno) for id in ids]
+
+    def finish(self) -> None:
+        """What can be said when the whole file has been read."""
+        known = {mutant.misconception for mutant in self.mutants}
+        for shown in self.shows:
+            if shown.text not in known:
+                self.report.add(
+                    shown.line,
+                    f"shows names {shown.text!r}, and no mutant has that misconception: add "
+                    f'@mutant("...", caught_by=..., misconception="{shown.text}")',
+                )
+
+    def _background(self, call: ast.Call) -> None:
+        texts = _texts(ast.Tuple(call.args))
+        if not texts or not all(text.strip() for text in texts) or call.keywords:
+            self.report.add(
+                call.lineno, 'background needs sentences of the task in quotes: background("...")'
+            )
+        else:
+            lines = [arg.lineno for arg in call.args]
+            self.background += map(Declared, texts, lines)
+
+    def _key_line_shown(self, call: ast.Call) -> None:
+        name, because = _name(call), _text(_keyword(call, "because"))
+        if name is None or because is None or len(call.args) != 1:
+            self.report.add(
+                call.lineno,
+                "key_line_shown needs a call and the reason: "
+                'key_line_shown("torch.where", because="...")',
+            )
+        else:
+            self.key_lines_shown.append(Declared(name, call.lineno, because))
+
+    def _equivalent(self, call: ast.Call) -> None:
         edit, because = _texts(ast.Tuple(call.args)), _text(_keyword(call, "because"))
         if edit is None or len(edit) != 2 or not because:
             self.report.add(
@@ -151,6 +225,60 @@ class _Reader:
             )
         elif forbids:
             self.shortcuts.append(Shortcut(name, forbids, call.lineno))
+        self._quotes(name, call)
+
+    def _quotes(self, name: str, call: ast.Call) -> None:
+        """What a check says of the task's sentences."""
+        holds, side = _keyword(call, "holds"), _keyword(call, "side")
+        both = _keyword(call, "both_sides")
+        quotes = (_text(holds),) if isinstance(holds, ast.Constant) else _texts(holds)
+        if quotes is None or not all(words and words.strip() for words in quotes):
+            self.report.add(
+                call.lineno, "holds must be words of the task in quotes, or a list of them"
+            )
+            return
+        if (side is not None and _text(side) is None) or (
+            both is not None and getattr(both, "value", None) is not True
+        ):
+            self.report.add(call.lineno, 'write side="..." in quotes, or both_sides=True')
+        elif (side is not None or both is not None) and not quotes:
+            self.report.add(call.lineno, "a side belongs to a sentence: add holds= with its words")
+        elif side is not None and both is not None:
+            self.report.add(
+                call.lineno, "a check tries one side or both: drop side= or both_sides="
+            )
+        line = holds.lineno if holds is not None else call.lineno
+        for words in quotes:
+            self.quotes.append(Quote(name, words or "", line, _text(side) or "", both is not None))
+
+    def _hinted(self, decorator: ast.expr, node: Definition) -> None:
+        call = decorator if isinstance(decorator, ast.Call) else None
+        number = call.args[0] if call is not None and call.args else None
+        value = number.value if isinstance(number, ast.Constant) else None
+        reaches = _keyword(call, "reaches") if call is not None else None
+        if call is None or type(value) is not int or value < 1:
+            self.report.add(
+                decorator.lineno,
+                "@hinted needs the hint's number: @hinted(1, reaches=check_function)",
+            )
+            return
+        # The name under which tensortutor.checking.hinted declares it.
+        name = f"follows hint {value} in {node.name}"
+        variant = self._variant(name, call, node)
+        if not isinstance(reaches, ast.Name):
+            self.report.add(
+                call.lineno,
+                f"the answer that {name} lacks reaches: the function of the check that it passes",
+            )
+        elif reaches.id not in self.checks:
+            self.report.add(
+                reaches.lineno,
+                f"the answer that {name} reaches {reaches.id}, which is no check above it; "
+                + self._known(reaches.id),
+            )
+        else:
+            variant = replace(variant, reaches=self.checks[reaches.id])
+        self.hinted.append(replace(variant, hint=value))
 
     def _mutant(self, name: str, call: ast.Call, node: Definition) -> None:
         caught_by = _keyword(call, "caught_by")
@@ -168,13 +296,21 @@ class _Reader:
             )
         else:
             variant = replace(variant, caught_by=self.checks[caught_by.id])
-        self.mutants.append(variant)
+        misconception = _keyword(call, "misconception")
+        if misconception is not None and not is_lesson_id(_text(misconception)):
+            self.report.add(
+                misconception.lineno,
+                f"the misconception of the mutant {name!r} is the id of a lesson, as "
+                '"maths/matmul_einsum"',
+            )
+        self.mutants.append(replace(variant, misconception=_text(misconception) or ""))
 
     def _accepted(self, name: str, call: ast.Call, node: Definition) -> None:
         self.accepted.append(self._variant(name, call, node))
 
     def _variant(self, name: str, call: ast.Call, node: Definition) -> Variant:
-        if any(other.name == name for other in (*self.mutants, *self.accepted)):
+        others = (*self.mutants, *self.accepted, *self.hinted)
+        if any(other.name == name for other in others):
             self.report.add(call.lineno, f"there are two variants {name!r}: rename one")
         if node.name in self.checks:
             self.report.add(
@@ -187,6 +323,11 @@ class _Reader:
             return "the file has no checks"
         near = nearest(word, list(self.checks))[0]
         return f"the nearest is {near} (checks: {listed(list(self.checks))})"
+
+
+def is_lesson_id(text: str | None) -> bool:
+    """The form of a lesson's id."""
+    return text is not None and LESSON_ID.fullmatch(text) is not None
 
 
 def _word(function: ast.expr) -> str:

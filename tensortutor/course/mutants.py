@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tensortutor.course.judgefile import DEFINITIONS
+from tensortutor.course.check_file_reader import DEFINITIONS
 
 INSTALL = "Mutants are made with libcst, which is not installed: pip install 'tensortutor[author]'."
 TEXTS = ("output", "source")
@@ -45,7 +45,7 @@ def mutants_of(source: str, judge: str | None = None) -> tuple[Mutant, ...]:
     sees all). Raises LibraryMissing, and SyntaxError if one of the two is not Python.
     """
     try:
-        from tensortutor.course.editing import edits_of
+        from tensortutor.course.mutation_sites import edits_of
     except ModuleNotFoundError as error:
         if error.name != "libcst":
             raise

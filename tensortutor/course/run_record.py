@@ -19,7 +19,10 @@ LOST = Finished("lost", 70, "The run ended without a word.", 0.0)
 
 @dataclass(frozen=True)
 class Record:
-    """One run. raised: the exception that ended it; judged: None if it was not judged."""
+    """One run. raised: the exception that ended it; judged: None if it was not judged.
+
+    events: all that it said, in order.
+    """
 
     stdout: str
     stderr: str
@@ -29,6 +32,7 @@ class Record:
     judged: Judged | None
     finished: Finished
     warned: tuple[Warned, ...] = ()
+    events: tuple[Event, ...] = ()
 
     def verdict(self, check: str) -> Verdict | None:
         """What the check of this name found, if it reported."""
@@ -48,6 +52,7 @@ def gather(events: Iterable[Event]) -> Record:
     probed: list[Probed] = []
     verdicts: list[Verdict] = []
     warned: list[Warned] = []
+    events = tuple(events)
     for event in events:
         if isinstance(event, Output):
             text[event.stream] += event.text
@@ -65,5 +70,5 @@ def gather(events: Iterable[Event]) -> Record:
             finished = event
     return Record(
         text["stdout"], text["stderr"], raised, tuple(probed), tuple(verdicts), judged, finished,
-        tuple(warned),
+        tuple(warned), events,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tensortutor.course.problems import CourseError, Problem, Report, decode, nearest
-from tensortutor.course.tables import (
+from tensortutor.course.toml_tables import (
     TEXT,
     Key,
     check_table,

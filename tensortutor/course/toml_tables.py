@@ -50,7 +50,14 @@ def is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(is_text, value))
 
 
+def is_cuda(value: Any) -> bool:
+    """The one device that a claim may need."""
+    return isinstance(value, str) and value == "cuda"
+
+
 TEXT = Key(is_text, "a string that is not empty")
+NEEDS = Key(is_cuda, '"cuda"', required=False)
+"""Of a claim that only a CUDA device can prove."""
 
 
 def load_toml(text: str, first: int, what: str, report: Report) -> dict[str, Any] | None:
