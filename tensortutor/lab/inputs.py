@@ -162,8 +162,8 @@ def bin_edges(parts: Iterable[torch.Tensor], bins: Any = None) -> torch.Tensor:
     if not ends:
         return torch.empty(0, dtype=torch.float64)
     low, high = float(min(a for a, _ in ends)), float(max(b for _, b in ends))
-    if not high - low > max(abs(low), abs(high)) * 1e-12:
-        room = abs(low) * 0.1 or 0.5
+    if not high - low > max(abs(low), abs(high)) * 1e-12 + 1e-280:
+        room = abs(low) * 0.1 if abs(low) > 1e-280 else 0.5
         low, high = low - room, high + room
     if not math.isfinite(high - low):
         low, high = low / 2, high / 2  # the outermost values fall into no bin
