@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, GraphRoot
-from tensortutor.worker.lens import names, peek, values
-from tensortutor.worker.lens.looks import dispatch_on, profiling, tracing, transforming
+from tensortutor.worker.lens import access, object_finder, tensor_values
+from tensortutor.worker.lens.snapshots import dispatch_on, profiling, tracing, transforming
 
 ENGINE = "_engine_run_backward"
 """What `backward` and `grad` call; a function of torch's own that is not public."""
@@ -53,7 +53,7 @@ class Capture:
         return GraphRoot(self.name, self.node, self.line, self.nth, self.of, tuple(self.order))
 
 
-class Listener:
+class BackwardListener:
     """Stands between `backward` and autograd's engine. captures: the last one of each line."""
 
     def __init__(self, path: str) -> None:
@@ -111,7 +111,7 @@ class Listener:
     def _heard(self, frame: FrameType, outputs: Any, inputs: Any) -> "Heard | None":
         begun = time.process_time()
         try:
-            with peek.quietly():
+            with access.quietly():
                 return Heard(frame, outputs, inputs)
         except Exception:  # a defect of the lens is no reason not to run
             return None
@@ -146,7 +146,7 @@ class Listener:
         if heard is not None:
             begun = time.process_time()
             try:
-                with peek.quietly():
+                with access.quietly():
                     self.captures[frame.f_lineno] = heard.capture(frame.f_lineno, count)
             except Exception:
                 self.captures.pop(frame.f_lineno, None)
@@ -165,20 +165,20 @@ class Heard:
         """inputs: the leaves that get a `.grad`, () for all, None if none does."""
         # Imported here: it builds on this module.
         from tensortutor.worker.lens.graph import Piece, mark_accumulated, walk
-        from tensortutor.worker.lens.labels import Labels
+        from tensortutor.worker.lens.tensor_names import TensorNames
 
-        finder = names.Finder()
-        finder.search(names.Namespace("", {**frame.f_globals, **frame.f_locals}))
-        self._labels = labels = Labels(finder.found)
+        finder = object_finder.Finder()
+        finder.search(object_finder.Namespace("", {**frame.f_globals, **frame.f_locals}))
+        self._labels = tensor_names = TensorNames(finder.found)
         self._piece = Piece(0)
         self._order: list[int] = []
         self._arrived: dict[int, tuple[str, Any]] = {}
-        first = next(o for o in outputs if peek.is_tensor(o))
-        self._name = labels.of_leaf(first)
+        first = next(o for o in outputs if access.is_tensor(o))
+        self._name = tensor_names.of_leaf(first)
         self._had_grad = set()
         self._leaves = set()
-        root = peek.get_grad_fn(first)
-        number = None if root is None else walk(self._piece, root, labels)
+        root = access.get_grad_fn(first)
+        number = None if root is None else walk(self._piece, root, tensor_names)
         if number is None:
             raise LookupError("there is no graph to listen to")
         self._root = number
@@ -250,8 +250,8 @@ def arrived(gradient: Any) -> tuple[str, float | None]:
     """A gradient in words, and its norm. Nothing is computed on an accelerator."""
     try:
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            words = peek.words(gradient)
-            on_cpu = peek.get_device(gradient).type == "cpu"
-            return words, values.norm(gradient) if on_cpu else None
+            words = access.words(gradient)
+            on_cpu = access.get_device(gradient).type == "cpu"
+            return words, tensor_values.norm(gradient) if on_cpu else None
     except Exception:  # a class of its own, a layout without norms
         return "", None
