@@ -232,6 +232,19 @@ def test_copies_views_dtypes_and_detached_tensors_are_marked(look):
     assert "w" in told[7, "detached"]
 
 
+def test_a_dtype_is_marked_where_operands_were_promoted_and_not_where_a_module_gives_another(look):
+    source = """
+    import torch
+    m = torch.nn.Embedding(5, 3)
+    x = torch.arange(4)
+    y = x * 0.5
+    z = m(x)
+    x = m(x)
+    """
+    told = marks(look(program(source), TRACE))
+    assert [key for key in told if key[1] == "dtype"] == [(4, "dtype")]
+
+
 def test_the_line_where_nan_appeared_first_is_marked_and_no_other(look):
     source = """
     import torch

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tensortutor.protocol.events import Event
 from tensortutor.protocol.jobs import Job, Look
-from tensortutor.protocol.lens import Broadcast, Broadcasts, Line, Trace
+from tensortutor.protocol.lens import Broadcast, Broadcasts, Line, ShapeError, Trace
 from tensortutor.ui.screens.codefile import CodeScreen
 
 
@@ -17,13 +17,18 @@ class LookingScreen(CodeScreen):
         self._expressions: tuple[Broadcast, ...] = ()
         self._notes: dict[int, str] = {}
         self._lines: tuple[Line, ...] = ()
+        self._shape_error: ShapeError | None = None
 
     def looked_into(self, job: Job, *, profile: bool = False) -> Job:
         """The job of a run, with what the lens is to look at."""
-        self._expressions, self._notes, self._lines = (), {}, ()
+        self._expressions, self._notes, self._lines, self._shape_error = (), {}, (), None
         self.editor.annotate({})
-        on = bool(self.tutor.remembered.get("lens", self.tutor.settings.lens))
-        return replace(job, look=Look(on and not profile, on, profile))
+        on = self._is_on()
+        everything = on and not profile and self.tutor.remembered.get("follow_all", False)
+        return replace(job, look=Look(on and not profile, on, profile, everything))
+
+    def _is_on(self) -> bool:
+        return self.tutor.remembered.get("lens", self.tutor.settings.lens)
 
     def gauge(self) -> None:
         """A run has begun: show the GPU's use in the footer until it ends."""
@@ -55,7 +60,7 @@ class LookingScreen(CodeScreen):
                 if self.tutor.remembered.get("notes", True):
                     self.editor.annotate(self._notes)
             elif isinstance(event, Broadcasts):
-                self._expressions = event.expressions
+                self._expressions, self._shape_error = event.expressions, event.error
 
     def action_notes(self) -> None:
         """Show the notes behind the lines, or hide them."""
@@ -66,25 +71,34 @@ class LookingScreen(CodeScreen):
             self.tutor.tell("From the next run on, shapes stand behind the lines.")
 
     def action_lens(self) -> None:
-        """Look into runs, or do not."""
-        on = not self.tutor.remembered.get("lens", self.tutor.settings.lens)
-        self.tutor.remembered.put("lens", on)
-        self.tutor.tell(
-            "Every run is looked into." if on else "Runs are no longer looked into: no tensors, "
-            "graphs or shapes are told."
-        )  # fmt: skip
+        """Look into runs: at the first passes of loops, at all of them, or not at all."""
+        remembered = self.tutor.remembered
+        follows_all = self._is_on() and not remembered.get("follow_all", False)
+        on = follows_all or not self._is_on()
+        remembered.put("lens", on)
+        remembered.put("follow_all", follows_all)
+        if follows_all:
+            text = "The next runs are followed in all passes of their loops, which takes longer."
+        elif on:
+            text = "Every run is looked into, each line in its first 64 passes."
+        else:
+            text = "Runs are no longer looked into: no tensors, graphs or shapes are told."
+        self.tutor.tell(text)
 
     def action_broadcast(self) -> None:
         """Say what is marked at the cursor's line: how shapes were broadcast, the first NaN."""
         from textual.widgets import Static
 
-        from tensortutor.lens.aligned import aligned
+        from tensortutor.lens.aligned import aligned, error_lines
         from tensortutor.ui.plain import visible
         from tensortutor.ui.screens.dialogs import Page
 
         row, column = self.editor.cursor_location
         found = expression_at(self._expressions, row + 1, column + 1)
         marked = list(self._marked(row + 1))
+        error = self._shape_error
+        if error is not None and error.line <= row + 1 <= error.end_line:
+            found, marked = None, [*error_lines(error), *marked]
         if found is None and not marked:
             self.tutor.tell(
                 "Run the code, then put the cursor on an expression with two operands, such as "
@@ -104,7 +118,8 @@ class LookingScreen(CodeScreen):
 
         for line in self._lines:
             if line.line <= row <= line.end_line and self.editor.note_of(line.end_line - 1):
-                yield from remarks(line)
+                key = self.tutor.key_name("lesson.lens")
+                yield from remarks(line, f"press {key} to follow everything")
 
 
 def expression_at(found: Iterable[Broadcast], line: int, column: int) -> Broadcast | None:

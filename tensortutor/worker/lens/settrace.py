@@ -133,14 +133,17 @@ class SettraceEngine:
             return None  # so deep, the program is about to find its limit by itself
         if activation is None:
             return None
-        hot = 0
+        hot, by_line = 0, self._recorder.by_line
 
         def trace(frame: FrameType, event: str, value: Any) -> None:
             """None tells Python to go on with the same function."""
             nonlocal hot
             try:
                 if event == "line":
-                    if activation.line(frame, frame.f_lineno):
+                    line = frame.f_lineno
+                    record = by_line.get(line)
+                    is_let_go = record is not None and record.let_go and not activation.pending
+                    if is_let_go or activation.line(frame, line):
                         hot += 1
                         if hot > HOT_LINES:
                             hot = 0

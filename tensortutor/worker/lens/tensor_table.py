@@ -88,6 +88,7 @@ def _describe(scope: str, name: str, tensor: Any, storages: "Storages") -> Tenso
         contiguous=bool(access.Base.is_contiguous(tensor)) if plain else False,
         itemsize=itemsize,
         bytes=int(access.Base.numel(tensor)) * itemsize if plain else 0,
+        held=tensor_values.held_bytes(tensor) if plain else 0,
         storage=storages.note(f"{scope}: {name}" if scope else name, tensor) if plain else 0,
         requires_grad=access.get_requires_grad(tensor),
         leaf=access.get_is_leaf(tensor),

@@ -54,6 +54,13 @@ def reach(tensor: Any) -> int:
     return int((access.Base.storage_offset(tensor) + last + 1) * element)
 
 
+def held_bytes(tensor: Any) -> int:
+    """Bytes of the cells that its elements lie in: fewer than elements where strides overlap."""
+    own = int(access.Base.numel(tensor) * access.Base.element_size(tensor))
+    begin = int(access.Base.storage_offset(tensor) * access.Base.element_size(tensor))
+    return min(own, reach(tensor) - begin) if own else 0
+
+
 def shape_of(tensor: Any) -> tuple[int, ...]:
     """Plain numbers. Raises TypeError on a symbolic shape."""
     return tuple(map(int, access.get_shape(tensor)))
