@@ -353,8 +353,11 @@ class Activation:
     def _finish(self, record: Record, frame: FrameType, line: int) -> None:
         """A statement has run: look at what it stored."""
         if record.is_block:
-            if line not in record.statement.body:
-                return
+            body = record.statement.body
+            if line not in body:
+                if body.start > record.statement.line or (record.count and not record.let_go):
+                    return
+                record.let_go = True  # a loop on one line, of whose passes Python tells nothing
             record.count += 1
         if record.statement.targets:
             self._recorder.look(record, frame)
