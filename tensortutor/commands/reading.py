@@ -184,6 +184,8 @@ def next_step(session: Session, arguments: Namespace) -> int:
 def left_to_do(session: Session, lesson: Lesson, index: int) -> tuple[str, str] | None:
     """What a step still asks of the learner, and the command for it; None if nothing is left."""
     step = lesson.steps[index]
+    if step.optional:
+        return None
     given, again = session.progress.answers(lesson.id), session.again(lesson)
     if any((index, number) not in given for number in range(len(step.quizzes))):
         command = f"tensortutor answer {lesson.id} {index + 1} VALUE{again}"

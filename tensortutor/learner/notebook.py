@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from tensortutor.course.material import OTHER_PYTORCH, Failure, Pane, Prose, Quiz, Step
+from tensortutor.course.material import OTHER_PYTORCH, Failure, Look, Pane, Prose, Quiz, Step, Try
 from tensortutor.course.model import JUDGED, Lesson
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ def _cells(lesson: Lesson, step: Step, own: str, passed: bool) -> Iterator[Noteb
             yield _code_cell(block.source, may_fail=True)
             said = (f"```text\n{message.strip()}\n```" for message in block.messages)
             yield v4.new_markdown_cell("This ends in\n\n" + f"\n\n{OTHER_PYTORCH}\n\n".join(said))
+        elif isinstance(block, Look):
+            yield v4.new_markdown_cell(_look(block))
+        elif isinstance(block, Try):
+            yield v4.new_markdown_cell(_experiment(block))
         else:
             yield v4.new_markdown_cell(_question(block))
 
@@ -113,6 +117,25 @@ def _starts_processes(source: str) -> bool:
 def _links_as_names(markdown: str) -> str:
     """Links to other lesson files lead nowhere from a notebook: keep their words."""
     return re.sub(r"\[([^\]]+)\]\([^)]*\.md[^)]*\)", r"\1", markdown)
+
+
+def _look(look: Look) -> str:
+    """What the app would show: a notebook has no such instrument."""
+    return f"{look.say} (In tensortutor: {look.place} shows `{look.expect}`.)"
+
+
+def _experiment(experiment: Try) -> str:
+    """An edit to make, with what comes of it folded away."""
+    if experiment.error is not None:
+        result = f"It fails: `{experiment.error}`"
+    elif experiment.shows is not None:
+        result = f"It prints `{experiment.shows}`."
+    else:
+        result = f"```text\n{(experiment.output or '').rstrip()}\n```"
+    return (
+        f"{experiment.markdown}\n\n<details><summary>What comes of it</summary>\n\n"
+        f"{result}\n\n</details>"
+    )
 
 
 def _question(quiz: Quiz) -> str:

@@ -54,6 +54,11 @@ class Paths:
         return self.home / "scratch"
 
     @property
+    def data(self) -> Path:
+        """The learner's own data files, which programs may read."""
+        return self.home / "data"
+
+    @property
     def backups(self) -> Path:
         """What was put aside by a reset."""
         return self.home / "backups"
@@ -67,11 +72,6 @@ class Paths:
     def remembered(self) -> Path:
         """How the app was left."""
         return self.home / "remembered.json"
-
-    @property
-    def glances(self) -> Path:
-        """What the lessons of the course opened last say about themselves."""
-        return self.home / "glances.json"
 
     @property
     def settings(self) -> Path:

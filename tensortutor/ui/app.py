@@ -349,14 +349,16 @@ def run_app(options: AppOptions) -> int:
         course = unlocked(open_course(find_course(options.course)))
     else:
         paths = Paths.find()
-        course = open_course(find_course(options.course), paths.glances)
+        course = open_course(find_course(options.course))
     lesson = find_lesson(course, options.lesson) if options.lesson else None
 
     def make_runner() -> Runner:
         from tensortutor.runner import Runner as RealRunner
         from tensortutor.runner import Settings
 
-        settings = Settings(paths.scratch, options.device, options.sandbox, options.python)
+        settings = Settings(
+            paths.scratch, options.device, options.sandbox, options.python, data=paths.data
+        )
         return RealRunner(settings)
 
     runner = LateRunner(make_runner)

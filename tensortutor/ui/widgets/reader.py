@@ -3,7 +3,7 @@
 from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
-from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Pane, Prose, Quiz
+from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Look, Pane, Prose, Quiz, Try
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.questions import Question
@@ -68,7 +68,7 @@ class Hint(Vertical):
 
 def written(block: Block) -> list[str]:
     """A block as Markdown; nothing for what has a widget of its own."""
-    if isinstance(block, Prose):
+    if isinstance(block, (Prose, Look, Try)):
         return [block.markdown]
     if isinstance(block, Failure):
         first, *others = (fenced(said.expandtabs(4), "text") for said in block.messages)
