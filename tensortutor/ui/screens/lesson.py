@@ -79,7 +79,9 @@ class LessonScreen(TutorScreen):
         )  # fmt: skip
         self.code = CodeFile(self.session, self.editor, tutor.tell, lambda: self.runs.rerun())
         self.names = NameHelp(tutor.runner, self.editor, self._post_answer, tutor.tell)
-        self.notes = LineNotes(self.editor, tutor.remembered, tutor.settings.lens, tutor.tell)
+        self.notes = LineNotes(
+            self.editor, tutor.remembered, tutor.settings.lens, self.key_for, tutor.tell
+        )
         self.guesses = GuessGate(
             self.session, self.reader, lambda: self.panes.turn_to("reader"),
             lambda lines: self.results.query_one(OutputPane).remark(lines), self.key_for,
@@ -352,8 +354,8 @@ class LessonScreen(TutorScreen):
         self.notes.toggle_notes()
 
     def action_lens(self) -> None:
-        """Look into runs, or do not."""
-        self.notes.toggle_lens()
+        """Look into runs: at the first passes of loops, at all of them, or not at all."""
+        self.notes.next_depth()
 
     def action_broadcast(self) -> None:
         """Say what is marked at the cursor's line: how shapes were broadcast, the first NaN."""

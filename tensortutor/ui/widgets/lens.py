@@ -90,7 +90,7 @@ class GraphPane(LensPane):
         """A tree for each tensor that no other tree contains."""
         from textual.widgets import Tree
 
-        from tensortutor.lens.trees import graph_tree
+        from tensortutor.lens.trees import graph_tree, root_title
 
         event = events[-1]
         assert isinstance(event, Graph)
@@ -101,9 +101,7 @@ class GraphPane(LensPane):
         self.room.mount(tree, Static("", id="graph-step", markup=False))
         branches = []
         for root in whole_roots(event):
-            often = f", backward {root.backward} of {root.backwards}" if root.backward else ""
-            where = f", line {root.line}" if root.line else ""
-            branches.append((0, "", f"{root.name or 'a tensor'}{where}{often}"))
+            branches.append((0, "", root_title(root)))
             branches += [(b.depth + 1, b.id, b.text) for b in graph_tree(event, root.node)]
         grow(tree, branches)
         self._say(event.note)

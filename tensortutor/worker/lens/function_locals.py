@@ -19,13 +19,13 @@ from tensortutor.protocol.lens import (
     TensorInfo,
     Tensors,
 )
-from tensortutor.worker.lens import names, peek
+from tensortutor.worker.lens import access, object_finder
 from tensortutor.worker.lens.budget import Budget
-from tensortutor.worker.lens.labels import Labels
-from tensortutor.worker.lens.looks import dispatch_on, profiling, tracing, transforming
 from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of
-from tensortutor.worker.lens.tensors import tensors_of
+from tensortutor.worker.lens.snapshots import dispatch_on, profiling, tracing, transforming
+from tensortutor.worker.lens.tensor_names import TensorNames
+from tensortutor.worker.lens.tensor_table import tensors_of
 
 GENEROUS_S = 0.01
 SHARE = 0.005
@@ -57,13 +57,13 @@ class Scopes:
 
     def leave(self, frame: FrameType) -> None:
         """A function is about to return or raise. Never raises itself."""
-        name = names.function_name(frame.f_code)
+        name = object_finder.function_name(frame.f_code)
         count = self._counts[name] = self._counts.get(name, 0) + 1
         if count & (count - 1) or not self._may(name):
             return
         begun = time.thread_time()
         try:
-            with peek.quietly():
+            with access.quietly():
                 self.locals[name] = look(name, frame, count)
         except Exception:
             self.locals.pop(name, None)
@@ -88,13 +88,13 @@ class Scopes:
 
 def look(name: str, frame: FrameType, count: int) -> Local:
     """The names of a frame."""
-    finder = names.Finder()
+    finder = object_finder.Finder()
     inside = {
         key: value
-        for key, value in names.locals_of(frame).items()
-        if key != "self" or not peek.is_module(value)  # it has a name of its own outside
+        for key, value in object_finder.locals_of(frame).items()
+        if key != "self" or not access.is_module(value)  # it has a name of its own outside
     }
-    finder.search(names.Namespace(name, inside))
+    finder.search(object_finder.Namespace(name, inside))
     found = finder.found
     found.left_out += max(0, len(found.tensors) - MOST_NAMES)
     del found.tensors[MOST_NAMES:]
@@ -104,7 +104,7 @@ def look(name: str, frame: FrameType, count: int) -> Local:
         scope,
         tensors_of(found, (scope,), budget, parameters=False),
         modules_of(found.modules, budget),
-        optimizers_of(found.optimizers, Labels(found).names(), budget),
+        optimizers_of(found.optimizers, TensorNames(found).names(), budget),
         {key: id(value) for key, value in (*found.modules, *found.optimizers)},
     )
 

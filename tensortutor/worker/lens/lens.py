@@ -17,18 +17,23 @@ from tensortutor.protocol.lens import (
     Tensors,
     Trace,
 )
-from tensortutor.worker.lens import names, peek
-from tensortutor.worker.lens.backward import Listener
-from tensortutor.worker.lens.broadcasts import Reader, broadcasts_of
+from tensortutor.worker.lens import access, object_finder
+from tensortutor.worker.lens.backward import BackwardListener
 from tensortutor.worker.lens.budget import Budget
+from tensortutor.worker.lens.function_locals import (
+    Scopes,
+    modules_with,
+    optimizers_with,
+    with_locals,
+)
 from tensortutor.worker.lens.graph import graph_of
-from tensortutor.worker.lens.labels import Labels
+from tensortutor.worker.lens.line_events import trace_of
+from tensortutor.worker.lens.line_tracing import LineTracing
 from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of
-from tensortutor.worker.lens.scopes import Scopes, modules_with, optimizers_with, with_locals
-from tensortutor.worker.lens.tensors import tensors_of
-from tensortutor.worker.lens.trace import trace_of
-from tensortutor.worker.lens.watch import Watch
+from tensortutor.worker.lens.shape_events import SourceText, broadcasts_of
+from tensortutor.worker.lens.tensor_names import TensorNames
+from tensortutor.worker.lens.tensor_table import tensors_of
 
 T = TypeVar("T")
 NOT_FOLLOWED = "The lens could not make out this file, so its lines were not followed."
@@ -41,8 +46,8 @@ class Lens:
         self._look = look
         self._source = source
         self._path = path
-        self._watch: Watch | None = None
-        self._listener = Listener(path) if look.names else None
+        self._lines: LineTracing | None = None
+        self._listener = BackwardListener(path) if look.names else None
         self._scopes = Scopes() if look.names else None
         self._profiler = profiler(source) if look.profile else None
 
@@ -56,20 +61,22 @@ class Lens:
                 leave = self._scopes.leave if self._scopes is not None else None
                 # A defect of the lens is no reason for the program not to run.
                 with contextlib.suppress(Exception):
-                    self._watch = Watch(self._source, code, leave)
-            if self._watch is not None:
-                stack.enter_context(self._watch.watching())
+                    self._lines = LineTracing(
+                        self._source, code, leave, everything=self._look.everything
+                    )
+            if self._lines is not None:
+                stack.enter_context(self._lines.following())
             if self._profiler is not None:
                 stack.enter_context(self._profiler.profiling())
-            exec(code if self._watch is None else self._watch.code, namespace)
+            exec(code, namespace)
 
     def report(self, namespace: dict[str, Any], error: BaseException | None) -> Iterator[Event]:
         """What there is to say of a program that has ended, with `error` if it raised."""
         budget = Budget()
-        with peek.quietly():
-            if self._watch is not None:
-                self._watch.settle(error)
-                yield from self._lines(self._watch, error)
+        with access.quietly():
+            if self._lines is not None:
+                self._lines.finish(namespace)
+                yield from self._line_events(self._lines, error)
             elif self._look.trace and not isinstance(error, SyntaxError):
                 yield Trace((), note=NOT_FOLLOWED)
             if self._look.names:
@@ -77,15 +84,15 @@ class Lens:
             if self._profiler is not None:
                 yield attempt(self._profiler.told, lambda why: Profile(0.0, (), note=why))
 
-    def _lines(self, watch: Watch, error: BaseException | None) -> Iterator[Event]:
-        recorder = watch.recorder
-        frames = names.failing_frames(error, self._path)
+    def _line_events(self, lines: LineTracing, error: BaseException | None) -> Iterator[Event]:
+        recorder = lines.recorder
+        frames = object_finder.failing_frames(error, self._path)
         expressions = attempt(
-            lambda: broadcasts_of(recorder, Reader(self._source, watch.tree), error, frames),
+            lambda: broadcasts_of(recorder, SourceText(self._source, lines.tree), error, frames),
             lambda why: Broadcasts((), note=why),
         )
         yield attempt(
-            lambda: trace_of(recorder, expressions.expressions, watch.note),
+            lambda: trace_of(recorder, expressions.expressions, lines.note),
             lambda why: Trace((), note=why),
         )
         yield expressions
@@ -93,14 +100,14 @@ class Lens:
     def _names(
         self, namespace: dict[str, Any], error: BaseException | None, budget: Budget
     ) -> Iterator[Event]:
-        finder = names.Finder()
-        finder.search(names.Namespace("", namespace))
+        finder = object_finder.Finder()
+        finder.search(object_finder.Namespace("", namespace))
         scopes = []
-        for frame in names.failing_frames(error, self._path):
-            inner = names.locals_of(frame)
+        for frame in object_finder.failing_frames(error, self._path):
+            inner = object_finder.locals_of(frame)
             if inner:
-                scope = names.function_name(frame.f_code)
-                finder.search(names.Namespace(scope, inner))
+                scope = object_finder.function_name(frame.f_code)
+                finder.search(object_finder.Namespace(scope, inner))
                 scopes.append(Scope(scope, frame.f_code.co_firstlineno, raised=True))
         found = finder.found
         told = tuple(scopes)
@@ -116,7 +123,7 @@ class Lens:
         )
         yield attempt(
             lambda: optimizers_with(
-                optimizers_of(found.optimizers, Labels(found).names(), budget), gone, known
+                optimizers_of(found.optimizers, TensorNames(found).names(), budget), gone, known
             ),
             lambda why: Optimizers((), note=why),
         )
@@ -138,4 +145,4 @@ def attempt(make: Callable[[], T], otherwise: Callable[[str], T]) -> T:
     try:
         return make()
     except (Exception, SystemExit) as error:
-        return otherwise(peek.cut(f"The lens failed here: {type(error).__name__}: {error}"))
+        return otherwise(access.cut(f"The lens failed here: {type(error).__name__}: {error}"))

@@ -26,7 +26,7 @@ cuda: Any = torch.cuda
 PARTS = ("data", "forward", "backward", "optimizer", "other")
 
 
-class Stages:
+class StepTiming:
     """Adds up the parts. steps: how often an optimizer stepped. on_step: called after each."""
 
     def __init__(self, on_step: Callable[[int], None]) -> None:

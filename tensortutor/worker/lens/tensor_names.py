@@ -3,12 +3,12 @@
 from typing import Any
 
 from tensortutor.protocol.lens import Saved
-from tensortutor.worker.lens import peek, values
+from tensortutor.worker.lens import access, tensor_values
 from tensortutor.worker.lens.modules import parameters_of
-from tensortutor.worker.lens.names import Found
+from tensortutor.worker.lens.object_finder import Found
 
 
-class Labels:
+class TensorNames:
     """Names by tensor, by node and by place in memory."""
 
     def __init__(self, found: Found) -> None:
@@ -27,7 +27,7 @@ class Labels:
 
     def _add(self, name: str, tensor: Any) -> None:
         self._by_id.setdefault(id(tensor), name)
-        function = peek.get_grad_fn(tensor)
+        function = access.get_grad_fn(tensor)
         if function is not None and id(function) not in self._by_function:
             self._by_function[id(function)] = name
             self._functions.append(function)
@@ -40,8 +40,8 @@ class Labels:
         rest = []
         for name, tensor in named:
             try:
-                key = int(peek.Base.untyped_storage(tensor)._cdata)
-                if peek.get_requires_grad(tensor):
+                key = int(access.Base.untyped_storage(tensor)._cdata)
+                if access.get_requires_grad(tensor):
                     storages[key] = True
                 else:
                     rest.append((name, key))
@@ -71,13 +71,13 @@ class Labels:
         variables = [] if place is None else self._by_place.get(place, [])
         detached = [variable for variable in variables if variable in self._detached]
         chosen = detached if outside and detached else variables
-        return Saved(peek.cut(name), peek.words(tensor), chosen[0] if chosen else "")
+        return Saved(access.cut(name), access.words(tensor), chosen[0] if chosen else "")
 
 
 def place_of(tensor: Any) -> tuple[int, tuple[int, ...]] | None:
     """Where in memory it begins and its shape; None where it has no such place."""
     try:
-        start = int(peek.Base.data_ptr(tensor))
-        return (start, values.shape_of(tensor)) if start else None
+        start = int(access.Base.data_ptr(tensor))
+        return (start, tensor_values.shape_of(tensor)) if start else None
     except Exception:  # sparse, wrapped, symbolic
         return None

@@ -14,10 +14,10 @@ from tensortutor.protocol.lens import (
     TensorInfo,
     Tensors,
 )
-from tensortutor.worker.lens import peek, values
+from tensortutor.worker.lens import access, tensor_values
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.modules import parameters_of
-from tensortutor.worker.lens.names import Found
+from tensortutor.worker.lens.object_finder import Found
 
 MOST_CELLS = 40_000
 """Values in all samples together: the event must stay well below the size of a frame."""
@@ -59,42 +59,43 @@ def describe(scope: str, name: str, tensor: Any, storages: "Storages") -> Tensor
         return _describe(scope, name, tensor, storages)
     except Exception as error:  # a broken wrapper, a symbolic shape, a poisoned device
         why = f"torch refuses to tell: {type(error).__name__}: {error}"
-        kind = peek.class_name(tensor)
+        kind = access.class_name(tensor)
         return TensorInfo(
-            peek.cut(name, LONGEST_NAME), kind, kind, "", (), "", scope, word=peek.cut(why)
+            access.cut(name, LONGEST_NAME), kind, kind, "", (), "", scope, word=access.cut(why)
         )
 
 
 def _describe(scope: str, name: str, tensor: Any, storages: "Storages") -> TensorInfo:
-    layout = peek.get_layout(tensor)
-    nested = peek.get_is_nested(tensor)
+    layout = access.get_layout(tensor)
+    nested = access.get_is_nested(tensor)
     plain = layout is torch.strided and not nested
-    shape = () if nested else values.shape_of(tensor)
-    itemsize = peek.Base.element_size(tensor)
-    function = peek.get_grad_fn(tensor)
-    grad = peek.gradient(tensor)
-    name = peek.cut(name, LONGEST_NAME)
+    shape = () if nested else tensor_values.shape_of(tensor)
+    itemsize = access.Base.element_size(tensor)
+    function = access.get_grad_fn(tensor)
+    grad = access.gradient(tensor)
+    name = access.cut(name, LONGEST_NAME)
     return TensorInfo(
         name=name,
-        words=peek.words(tensor),
-        kind=peek.class_name(tensor),
-        dtype=peek.dtype_name(peek.get_dtype(tensor)),
+        words=access.words(tensor),
+        kind=access.class_name(tensor),
+        dtype=access.dtype_name(access.get_dtype(tensor)),
         shape=shape,
-        device=str(peek.get_device(tensor)),
+        device=str(access.get_device(tensor)),
         scope=scope,
-        layout="nested" if nested else peek.dtype_name(layout),
-        stride=tuple(map(int, peek.Base.stride(tensor))) if plain else (),
-        offset=int(peek.Base.storage_offset(tensor)) if plain else 0,
-        contiguous=bool(peek.Base.is_contiguous(tensor)) if plain else False,
+        layout="nested" if nested else access.dtype_name(layout),
+        stride=tuple(map(int, access.Base.stride(tensor))) if plain else (),
+        offset=int(access.Base.storage_offset(tensor)) if plain else 0,
+        contiguous=bool(access.Base.is_contiguous(tensor)) if plain else False,
         itemsize=itemsize,
-        bytes=int(peek.Base.numel(tensor)) * itemsize if plain else 0,
+        bytes=int(access.Base.numel(tensor)) * itemsize if plain else 0,
+        held=tensor_values.held_bytes(tensor) if plain else 0,
         storage=storages.note(f"{scope}: {name}" if scope else name, tensor) if plain else 0,
-        requires_grad=peek.get_requires_grad(tensor),
-        leaf=peek.get_is_leaf(tensor),
-        grad_fn="" if function is None else peek.cut(str(function.name())),
-        grad="" if grad is None else peek.words(grad),
-        version=-1 if peek.Base.is_inference(tensor) else int(peek.get_version(tensor)),
-        word=values.why_unreadable(tensor),
+        requires_grad=access.get_requires_grad(tensor),
+        leaf=access.get_is_leaf(tensor),
+        grad_fn="" if function is None else access.cut(str(function.name())),
+        grad="" if grad is None else access.words(grad),
+        version=-1 if access.Base.is_inference(tensor) else int(access.get_version(tensor)),
+        word=tensor_values.why_unreadable(tensor),
     )
 
 
@@ -105,11 +106,11 @@ def with_stats(info: TensorInfo, tensor: Any, budget: Budget) -> TensorInfo:
     if not budget.left(0.3):
         return replace(info, word=LATE)
     try:
-        stats: Stats | None = values.stats(tensor)
-        grad = peek.gradient(tensor)
-        norm = None if grad is None else values.norm(grad)
+        stats: Stats | None = tensor_values.stats(tensor)
+        grad = access.gradient(tensor)
+        norm = None if grad is None else tensor_values.norm(grad)
     except Exception as error:  # a dtype without the operators, a poisoned device
-        return replace(info, word=peek.cut(f"no values: {type(error).__name__}: {error}"))
+        return replace(info, word=access.cut(f"no values: {type(error).__name__}: {error}"))
     return replace(info, stats=stats, grad_norm=norm)
 
 
@@ -118,7 +119,7 @@ def sample_of(info: TensorInfo, tensor: Any, budget: Budget) -> Sample | None:
     if info.stats is None or not info.stats.count or not budget.left(0.2):
         return None
     try:
-        return values.sample(tensor)
+        return tensor_values.sample(tensor)
     except Exception:  # as for the stats; the word for it is there already
         return None
 
@@ -134,10 +135,10 @@ class Storages:
     def note(self, name: str, tensor: Any) -> int:
         """The id of a tensor's storage; 0 if it does not tell."""
         try:
-            storage = peek.Base.untyped_storage(tensor)
+            storage = access.Base.untyped_storage(tensor)
         except Exception:  # wrappers have none
             return 0
-        key = (str(peek.get_device(tensor)), int(storage._cdata))
+        key = (str(access.get_device(tensor)), int(storage._cdata))
         if key not in self._ids:
             self._ids[key] = len(self._ids) + 1
             self._first.append(tensor)
@@ -154,13 +155,13 @@ class Storages:
     def _tell(self, index: int, shown: bool, budget: Budget) -> Storage:
         tensor = self._first[index]
         storage = Storage(
-            index + 1, str(peek.get_device(tensor)), values.storage_bytes(tensor),
+            index + 1, str(access.get_device(tensor)), tensor_values.storage_bytes(tensor),
             tuple(self._names[index]),
         )  # fmt: skip
-        if not shown or not budget.left(0.1) or values.why_unreadable(tensor):
+        if not shown or not budget.left(0.1) or tensor_values.why_unreadable(tensor):
             return storage
         try:
-            cells = values.cells(tensor)
+            cells = tensor_values.cells(tensor)
         except Exception:  # as for the stats
             return storage
-        return replace(storage, dtype=peek.dtype_name(peek.get_dtype(tensor)), cells=cells)
+        return replace(storage, dtype=access.dtype_name(access.get_dtype(tensor)), cells=cells)

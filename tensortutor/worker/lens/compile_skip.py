@@ -12,19 +12,19 @@ from typing import Any
 import torch
 
 PACKAGE = "tensortutor.worker.lens."
-hidden: list[bool] = []
+done: list[bool] = []
 """Not empty when it has been done."""
 
 
-def hide() -> None:
+def skip_lens_functions() -> None:
     """Mark all functions of the lens as not to be compiled, where this torch has such marks.
 
     The marks are on code objects, so that processes forked from this one have them too.
     """
     skip = marker()
-    if skip is None or hidden:
+    if skip is None or done:
         return
-    hidden.append(True)
+    done.append(True)
     for name, module in list(sys.modules.items()):
         if name.startswith(PACKAGE):
             for code in codes_of(module):

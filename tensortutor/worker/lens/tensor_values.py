@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import CELLS, SIDE, Sample, Stats
-from tensortutor.worker.lens import peek
+from tensortutor.worker.lens import access
 
 MOST_VALUES = 1 << 16
 """A tensor with more values is sampled."""
@@ -19,19 +19,19 @@ LARGEST_NORM = 1 << 22
 
 def why_unreadable(tensor: Any) -> str:
     """Why there are no values to look at, in a word; "" if there are. Runs no operator."""
-    if not peek.is_plain(tensor):
+    if not access.is_plain(tensor):
         return "a class with operators of its own; its values are not looked at"
-    layout = peek.get_layout(tensor)
-    if peek.get_is_nested(tensor):
+    layout = access.get_layout(tensor)
+    if access.get_is_nested(tensor):
         return "nested; its parts are not looked at"
     if layout is not torch.strided:
-        return f"{peek.dtype_name(layout)}{stored(tensor)}; its values are not looked at"
-    device = peek.get_device(tensor)
+        return f"{access.dtype_name(layout)}{stored(tensor)}; its values are not looked at"
+    device = access.get_device(tensor)
     if device.type == "meta":
         return "on meta: a shape without values"
-    if peek.get_is_quantized(tensor):
+    if access.get_is_quantized(tensor):
         return "quantised; its values are not looked at"
-    if peek.Base.numel(tensor) and reach(tensor) > storage_bytes(tensor):
+    if access.Base.numel(tensor) and reach(tensor) > storage_bytes(tensor):
         return "its storage has been freed or made smaller"
     if device.type == "cuda" and not torch.cuda.current_stream(device).query():
         return f"{device} was still at work; its values were not waited for"
@@ -40,26 +40,35 @@ def why_unreadable(tensor: Any) -> str:
 
 def stored(tensor: Any) -> str:
     """How many elements a sparse tensor keeps."""
-    if not peek.dtype_name(peek.get_layout(tensor)).startswith("sparse"):
+    if not access.dtype_name(access.get_layout(tensor)).startswith("sparse"):
         return ""
-    return f", {peek.Base._nnz(tensor)} of {peek.Base.numel(tensor)} stored"
+    return f", {access.Base._nnz(tensor)} of {access.Base.numel(tensor)} stored"
 
 
 def reach(tensor: Any) -> int:
     """Bytes of its storage up to the end of its last element."""
-    last = sum((n - 1) * s for n, s in zip(shape_of(tensor), peek.Base.stride(tensor), strict=True))
-    element = peek.Base.element_size(tensor)
-    return int((peek.Base.storage_offset(tensor) + last + 1) * element)
+    last = sum(
+        (n - 1) * s for n, s in zip(shape_of(tensor), access.Base.stride(tensor), strict=True)
+    )
+    element = access.Base.element_size(tensor)
+    return int((access.Base.storage_offset(tensor) + last + 1) * element)
+
+
+def held_bytes(tensor: Any) -> int:
+    """Bytes of the cells that its elements lie in: fewer than elements where strides overlap."""
+    own = int(access.Base.numel(tensor) * access.Base.element_size(tensor))
+    begin = int(access.Base.storage_offset(tensor) * access.Base.element_size(tensor))
+    return min(own, reach(tensor) - begin) if own else 0
 
 
 def shape_of(tensor: Any) -> tuple[int, ...]:
     """Plain numbers. Raises TypeError on a symbolic shape."""
-    return tuple(map(int, peek.get_shape(tensor)))
+    return tuple(map(int, access.get_shape(tensor)))
 
 
 def storage_bytes(tensor: Any) -> int:
     """What is left of its storage."""
-    return int(peek.Base.untyped_storage(tensor).nbytes())
+    return int(access.Base.untyped_storage(tensor).nbytes())
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:
@@ -85,7 +94,7 @@ def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
 
 def stats(tensor: torch.Tensor) -> Stats:
     """The values in numbers. Only for a tensor that `why_unreadable` has nothing against."""
-    values = on_cpu(thinned(peek.plain(tensor)))
+    values = on_cpu(thinned(access.plain(tensor)))
     count = values.numel()
     if count <= FEW:
         return stats_of_few(values.reshape(-1).tolist())
@@ -118,7 +127,7 @@ def stats_of_few(values: list[Any]) -> Stats:
 
 def sample(tensor: torch.Tensor) -> Sample:
     """Values for a heat map: of the last two dimensions, the first of every other."""
-    tensor = peek.plain(tensor)
+    tensor = access.plain(tensor)
     slice_ = ""
     if tensor.dim() > 2:
         slice_ = f"[{', '.join('0' for _ in range(tensor.dim() - 2))}]"
@@ -145,7 +154,7 @@ def step(indices: tuple[int, ...]) -> int:
 
 def cells(tensor: torch.Tensor) -> tuple[str, ...]:
     """The first cells of its storage, read as its dtype."""
-    tensor = peek.plain(tensor)
+    tensor = access.plain(tensor)
     count = min(CELLS, storage_bytes(tensor) // tensor.element_size())
     return texts(tensor.as_strided((count,), (1,), 0))
 
@@ -166,9 +175,9 @@ def text(value: Any) -> str:
 
 def norm(tensor: Any) -> float | None:
     """The Euclidean norm, None where there is none that can be told cheaply."""
-    if peek.Base.numel(tensor) > LARGEST_NORM or why_unreadable(tensor):
+    if access.Base.numel(tensor) > LARGEST_NORM or why_unreadable(tensor):
         return None
-    plain = peek.plain(tensor)
+    plain = access.plain(tensor)
     if not (plain.is_floating_point() or plain.is_complex()):
         return None
     value = float(torch.linalg.vector_norm(plain, dtype=WIDE.get(plain.dtype)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tensortutor.worker.lens import peek
+from tensortutor.worker.lens import access
 
 MOST_VISITED = 20_000
 """Objects looked at, whatever they are."""
@@ -59,7 +59,7 @@ class Finder:
         kind = type(value)
         if kind in PLAIN or issubclass_of_type(kind):
             return
-        if peek.is_tensor(value):
+        if access.is_tensor(value):
             if self._visited > MOST_VISITED:
                 self.found.left_out += 1
             else:
@@ -68,7 +68,7 @@ class Finder:
         if id(value) in self._seen or depth >= DEEPEST or self._visited > MOST_VISITED:
             return
         self._seen.add(id(value))
-        if peek.is_module(value):
+        if access.is_module(value):
             self._module(name, value)
         elif torch.optim.Optimizer in kind.__mro__:
             self.found.optimizers.append((name, value))
@@ -77,7 +77,7 @@ class Finder:
         elif dict in kind.__mro__:
             self._dict(name, value, depth)
         elif kind.__module__ == "__main__":
-            for key, item in list(peek.attributes(value).items()):
+            for key, item in list(access.attributes(value).items()):
                 self._visit(f"{name}.{key}", item, depth + 1)
 
     def _sequence(self, name: str, value: Any, depth: int) -> None:
@@ -89,15 +89,15 @@ class Finder:
             item = base.__getitem__(value, index)
             named = f".{fields[index]}" if len(fields) == size else f"[{index}]"
             self._visit(f"{name}{named}", item, depth + 1)
-        if size > MOST_ITEMS and peek.is_tensor(base.__getitem__(value, size - 1)):
+        if size > MOST_ITEMS and access.is_tensor(base.__getitem__(value, size - 1)):
             self.found.left_out += size - MOST_ITEMS
 
     def _dict(self, name: str, value: Any, depth: int) -> None:
         keys = [key for key in dict.keys(value) if type(key) in (str, int)]
         for key in keys[:MOST_ITEMS]:
-            shown = peek.cut(repr(key), LONGEST_KEY).replace("'", '"')
+            shown = access.cut(repr(key), LONGEST_KEY).replace("'", '"')
             self._visit(f"{name}[{shown}]", dict.__getitem__(value, key), depth + 1)
-        if len(keys) > MOST_ITEMS and peek.is_tensor(dict.__getitem__(value, keys[-1])):
+        if len(keys) > MOST_ITEMS and access.is_tensor(dict.__getitem__(value, keys[-1])):
             self.found.left_out += len(keys) - MOST_ITEMS
 
     def _module(self, name: str, value: Any) -> None:
@@ -123,11 +123,11 @@ def below(module: Any) -> Iterator[Any]:
     todo = [module]
     while todo:
         one = todo.pop()
-        if id(one) in seen or not peek.is_module(one):
+        if id(one) in seen or not access.is_module(one):
             continue
         seen.add(id(one))
         yield one
-        children = peek.attributes(one).get("_modules")
+        children = access.attributes(one).get("_modules")
         if type(children) is dict:
             todo += reversed(list(children.values()))
 

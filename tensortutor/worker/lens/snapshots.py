@@ -1,12 +1,13 @@
-"""What a look at a line keeps of a value: never the value itself, so that nothing lives longer."""
+"""What is kept of a value seen at a line: never the value itself, so that nothing lives longer."""
 
-from types import FrameType, FunctionType
+import weakref
+from collections.abc import Mapping
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
 
-from tensortutor.worker.lens import peek
-from tensortutor.worker.lens.layers import layer_of
+from tensortutor.worker.lens import access
 from tensortutor.worker.lens.statements import Path
 
 Tensor, Parameter = torch.Tensor, torch.nn.Parameter
@@ -24,7 +25,7 @@ tracing = torch._C._get_tracing_state
 transforming = torch._C._functorch.peek_interpreter_stack
 
 
-class Seen(NamedTuple):
+class TensorSnapshot(NamedTuple):
     """A tensor in passing. shape: a torch.Size. start: where its storage begins, 0 if unknown."""
 
     shape: Any
@@ -34,68 +35,77 @@ class Seen(NamedTuple):
     start: int = 0
 
 
-class Called(NamedTuple):
+class LearnerFunction(NamedTuple):
     """A function of the learner's, or a module with a `forward` of the learner's."""
 
     code: Any
 
 
-def see(value: Any, *, where: bool = False) -> Seen | None:
+class ModuleRef(NamedTuple):
+    """A module of torch's own, if it is still there."""
+
+    module: "weakref.ref[torch.nn.Module]"
+
+
+def tensor_snapshot(value: Any, *, where: bool = False) -> TensorSnapshot | None:
     """What there is to see of a tensor, None of anything else. where: its storage too."""
     kind = type(value)
     if kind is not Tensor and kind is not Parameter and Tensor not in kind.__mro__:
         return None
     if modes_on() or (kind is not Tensor and kind is not Parameter):
         with torch._C.DisableTorchFunction():
-            return _see(value, where)
-    return _see(value, where)
+            return _tensor_snapshot(value, where)
+    return _tensor_snapshot(value, where)
 
 
-def _see(value: Any, where: bool) -> Seen | None:
+def _tensor_snapshot(value: Any, where: bool) -> TensorSnapshot | None:
     try:
         start = 0
-        if where and peek.get_layout(value) is torch.strided:
-            start = peek.Base.data_ptr(value)
-            start -= peek.Base.storage_offset(value) * peek.Base.element_size(value)
-        return Seen(
-            peek.get_shape(value), peek.get_dtype(value), peek.get_device(value),
-            peek.get_requires_grad(value), start,
+        if where and access.get_layout(value) is torch.strided:
+            start = access.Base.data_ptr(value)
+            start -= access.Base.storage_offset(value) * access.Base.element_size(value)
+        return TensorSnapshot(
+            access.get_shape(value), access.get_dtype(value), access.get_device(value),
+            access.get_requires_grad(value), start,
         )  # fmt: skip
     except Exception:  # a wrapper that does not tell; it has its word in the table of tensors
         return None
 
 
-def note(value: Any, path: str, *, where: bool) -> Any:
-    """What an operand was: Seen, Called, a Layer, a plain value; MISSING if it is none of them."""
+def operand_snapshot(value: Any, path: str, *, where: bool) -> Any:
+    """What an operand was: a snapshot, a plain value; MISSING if nothing of interest.
+
+    path: the learner's file. where: see `tensor_snapshot`.
+    """
     kind = type(value)
     if kind in PLAIN:
         return value if kind is not str or len(value) <= LONGEST_STRING else MISSING
     if kind is FunctionType:
-        return Called(value.__code__) if value.__code__.co_filename == path else MISSING
+        return LearnerFunction(value.__code__) if value.__code__.co_filename == path else MISSING
     if kind in (tuple, list, torch.Size):
         if len(value) <= LONGEST_TUPLE and all(type(item) is int for item in value):
             return tuple(value)
-        if len(value) <= LONGEST_TUPLE and all(peek.is_tensor(item) for item in value):
-            return tuple(see(item, where=where) or MISSING for item in value)
+        if len(value) <= LONGEST_TUPLE and all(access.is_tensor(item) for item in value):
+            return tuple(tensor_snapshot(item, where=where) or MISSING for item in value)
         return MISSING
-    seen = see(value, where=where)
+    seen = tensor_snapshot(value, where=where)
     if seen is not None:
         return seen
     if kind is torch.dtype or kind is torch.device:
         return value
-    if peek.is_module(value):
+    if access.is_module(value):
         forward = getattr(kind, "forward", None)
         if type(forward) is FunctionType and forward.__code__.co_filename == path:
-            return Called(forward.__code__)
-        return layer_of(value) or MISSING
+            return LearnerFunction(forward.__code__)
+        return ModuleRef(weakref.ref(value)) if kind.__module__.startswith("torch.nn.") else MISSING
     return MISSING
 
 
-def value_at(path: Path, frame_locals: Any, frame: FrameType) -> Any:
+def value_at(path: Path, names: Mapping[str, Any], globals_: Mapping[str, Any]) -> Any:
     """The value that a way leads to, MISSING if it leads nowhere without running code."""
-    value = frame_locals.get(path[0], MISSING)
+    value = names.get(path[0], MISSING)
     if value is MISSING:
-        value = frame.f_globals.get(path[0], MISSING)
+        value = globals_.get(path[0], MISSING)
     for part in path[1:]:
         if value is MISSING:
             break
@@ -105,9 +115,9 @@ def value_at(path: Path, frame_locals: Any, frame: FrameType) -> Any:
 
 def _inside(value: Any, part: str) -> Any:
     if part[0] == ".":
-        if peek.is_tensor(value):
+        if access.is_tensor(value):
             return _of_tensor(value, part[1:])
-        found = peek.attribute(value, part[1:])
+        found = access.attribute(value, part[1:])
         return MISSING if found is None else found
     kind = type(value)
     try:
@@ -122,7 +132,7 @@ def _inside(value: Any, part: str) -> Any:
 
 def _of_tensor(value: Any, name: str) -> Any:
     if name == "grad":
-        found = peek.gradient(value)
+        found = access.gradient(value)
         return MISSING if found is None else found
     return value if name == "data" else MISSING
 
@@ -132,7 +142,7 @@ def may_compute() -> bool:
     return not (dispatch_on() or profiling() or tracing() is not None or transforming() is not None)
 
 
-def nonfinite(value: Any, seen: Seen) -> tuple[str, ...] | None:
+def nonfinite(value: Any, seen: TensorSnapshot) -> tuple[str, ...] | None:
     """Whether a CPU tensor holds "nan", "inf", both or neither; None where that is not looked at.
 
     Where computing would be noticed by the program, it is not done.
