@@ -79,7 +79,7 @@ class LookingScreen(CodeScreen):
         from textual.widgets import Static
 
         from tensortutor.lens.aligned import aligned
-        from tensortutor.ui.plain import visible
+        from tensortutor.plaintext import visible
         from tensortutor.ui.screens.dialogs import Page
 
         row, column = self.editor.cursor_location

@@ -4,6 +4,7 @@ from textual import events, on
 from textual.content import Content
 
 from tensortutor.ui import glyphs
+from tensortutor.ui.outside import subtitle
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.reader import Reader
@@ -77,11 +78,11 @@ class PlacesScreen(TutorScreen):
     def name_places(self) -> None:
         """On a narrow terminal the frames say what there is to turn to."""
         for name in PLACES:
-            self.query_one(f"#{name}").border_subtitle = self._frame_words(name)
+            subtitle(self.query_one(f"#{name}"), self._frame_words(name))
 
-    def _frame_words(self, here: str) -> Content | str:
+    def _frame_words(self, here: str) -> Content:
         if self.is_wide or not self.has_code:
-            return self.count if here == "reader" else ""
+            return Content(self.count if here == "reader" else "")
         words = [
             Content.styled(word, "bold $accent" if name == here else "$foreground 60%")
             for name, word in PLACES.items()
