@@ -86,3 +86,43 @@ def bounded(text: str) -> str:
         return text
     lines = [cut(line, LONGEST) for line in text.split("\n")]
     return cut("\n".join(lines), LONGEST_TEXT)
+
+
+SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("─━═╌╍┄┅┈┉╴╶╸╺—–‐‑‒−▔▁⎯", "-"),
+        **dict.fromkeys("│┃║╎╏┆┇┊┋╵╷╹╻▏▎▍▌▐▕", "|"),
+        **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┍┑┕┙┝┥┞┡", "+"),
+        **dict.fromkeys("▂▃▄▀▅▆▇█▓▒■▪●◉⬤◼▉▊▋", "#"),
+        **dict.fromkeys("░·∙⋅◦○◌◯□", "."),
+        **dict.fromkeys("•‣★☆⭘", "*"),
+        **dict.fromkeys("▶▷►▸›»→⇒↦", ">"),
+        **dict.fromkeys("◀◁◄◂‹«←⇐", "<"),
+        **dict.fromkeys("▼▽▾▿↓⇓", "v"),
+        **dict.fromkeys("▲△▴▵↑⇑", "^"),
+        **dict.fromkeys("‘’‚′", "'"),
+        **dict.fromkeys("“”„″", '"'),
+        **dict.fromkeys("×✗✘✕", "x"),
+        **dict.fromkeys("✓✔", "+"),
+        **dict.fromkeys("≈≃∼", "~"),
+        "⏎": "<", "↵": "<", "↕": "=", "…": "~", "≤": "<", "≥": ">", "≠": "!", "÷": "/", "°": "o",
+        "±": "+", "√": "V", "∞": "8", "∂": "d", "∑": "S", "∏": "P", "∈": "e", "⊙": "o", "⊤": "T",
+        "α": "a", "β": "b", "γ": "g", "δ": "d", "Δ": "D", "ε": "e", "η": "n", "θ": "t", "λ": "l",
+        "μ": "u", "π": "p", "ρ": "r", "σ": "s", "Σ": "S", "τ": "t", "φ": "f", "ω": "w",
+    }
+)  # fmt: skip
+"""Signs beyond ASCII, each as one of ASCII, for terminals and streams that have nothing else."""
+WORDY = SIGNS | str.maketrans(
+    {
+        "…": "...",
+        "→": "->",
+        "←": "<-",
+        "≤": "<=",
+        "≥": ">=",
+        "≠": "!=",
+        "·": "-",
+        "●": "*",
+        "○": "o",
+    }
+)
+"""The same where a line may get longer: what the command line prints."""

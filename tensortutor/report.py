@@ -12,18 +12,11 @@ from typing import Any, TextIO
 
 from tensortutor.course.prose import paragraphs
 from tensortutor.drawing.rows import is_unicode
-from tensortutor.plaintext import BUT_MOVES, bounded, one_line, shown
+from tensortutor.plaintext import BUT_MOVES, WORDY, bounded, one_line, shown
 from tensortutor.protocol.drawings import Drawing
 from tensortutor.protocol.events import Explained, Finished, Output, Verdict
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
-ASCII = str.maketrans(
-    {
-        "✓": "+", "✗": "x", "○": "o", "●": "*", "•": "*", "·": "-", "–": "-", "—": "-", "…": "...",
-        "‘": "'", "’": "'", "“": '"', "”": '"', "→": "->", "←": "<-", "×": "x", "−": "-", "≤": "<=",
-        "≥": ">=", "≈": "~", "≠": "!=", "─": "-", "━": "-", "▌": "|", "│": "|",
-    }
-)  # fmt: skip
 COLOUR = "\x1b\\[[0-9;:]*m"
 COLOURS = re.compile(COLOUR)
 BUT_COLOURS = re.compile(f"(?!{COLOUR})(?:{BUT_MOVES.pattern})")
@@ -69,7 +62,7 @@ class Printer:
         """A line on stdout. It may have our colours; other controls are made visible."""
         self._clear()
         text = BUT_COLOURS.sub(shown, text) if self.colour else neutral(text)
-        print(text if self.unicode else text.translate(ASCII), file=self._out, flush=True)
+        print(text if self.unicode else text.translate(WORDY), file=self._out, flush=True)
 
     def note(self, sentence: str) -> None:
         """A sentence from tensortutor itself, on stderr."""
@@ -80,7 +73,7 @@ class Printer:
         self._clear()
         self._out.flush()
         text = neutral(text)
-        shown = text if is_unicode(self._err) else text.translate(ASCII)
+        shown = text if is_unicode(self._err) else text.translate(WORDY)
         print(shown, file=self._err, flush=True)
 
     def progress(self, done: int, total: int, text: str) -> None:

@@ -18,9 +18,10 @@ def test_what_hides_is_shown_by_its_number(code):
         assert show(f"a{chr(code)}b") == f"a<U+{code:04X}>b"
 
 
-@pytest.mark.parametrize(
-    "text", ["שלום עולם", "e\u0301te\u0301", "می\u200cخواهم", "क्\u200dष", "👩\u200d💻"]
-)
+SCRIPTS = ("שלום עולם", "e\u0301te\u0301", "می\u200cخواهم", "क्\u200dष", "👩\u200d💻")
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
 def test_letters_of_any_script_stay(text):
     assert visible(text) == one_line(text) == neutral(text) == text
 
