@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from tensortutor.course.prose import paragraphs
-from tensortutor.drawing.rows import is_unicode
+from tensortutor.drawing.spans import is_unicode
 from tensortutor.plaintext import BUT_MOVES, WORDY, bounded, one_line, shown
 from tensortutor.protocol.drawings import Drawing
 from tensortutor.protocol.events import Explained, Finished, Output, Verdict

@@ -92,9 +92,12 @@ def small(answer, rng, device):
 
 @check("the crop shares the image's memory")
 def shares(answer, rng, device):
-    hint = "Ints, slices and ... make views. Lists, index tensors and clone() copy."
+    hint = "Ints, slices and ... make views. Lists, index tensors and clone() copy, and reshape "
+    hint += "copies where leading dimensions cannot be merged."
     x = torch.randn(2, 7, 6, device=device)
-    for image in (x, x.transpose(1, 2), x[:, 1:, ::2]):
+    batch = torch.randn(3, 2, 7, 6, device=device)
+    apart = (batch.transpose(0, 1), batch.permute(2, 0, 3, 1), batch[:, :1].expand(3, 4, 7, 6))
+    for image in (x, x.transpose(1, 2), x[:, 1:, ::2], *apart):
         h, w = image.shape[-2] - 2, image.shape[-1] - 1
         expect_view(answer.crop_center(image, h, w), image, name="the crop", hint=hint)
 
@@ -111,6 +114,23 @@ def erases(answer, rng, device):
         hint="`middle = value` gives the name to something else and writes nothing. "
         "And what is written into a copy never reaches x.",
     )
+
+
+@check("what was there is gone, NaN and bools too")
+def any_content(answer, rng, device):
+    hint = "Write the value. What is computed from the old content keeps its NaN."
+    for bad in (float("nan"), float("inf")):
+        x = torch.full((2, 5, 6), bad, device=device)
+        answer.erase_center(x, 3, 2, 1.5)
+        got = middle(x, 3, 2)
+        expect_equal(got, torch.full_like(got, 1.5), name=f"the middle, which was {bad},",
+                     hint=hint)  # fmt: skip
+    for dtype, value in ((torch.bool, True), (torch.uint8, 200), (torch.float16, 0.5)):
+        x = torch.zeros(2, 5, 6, dtype=dtype, device=device)
+        answer.erase_center(x, 3, 2, value)
+        got = middle(x, 3, 2)
+        expect_equal(got, torch.full_like(got, value), name=f"the middle in {str(dtype)[6:]}",
+                     hint=hint)  # fmt: skip
 
 
 @check("erasing leaves the border alone")
@@ -210,6 +230,22 @@ def erase_center(x, h, w, value):
     images = x.reshape(-1, *x.shape[-2:])
     top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
     images[:, top : top + h, left : left + w] = value
+
+
+@mutant("crops a list of images, which may be a copy", caught_by=shares)
+def crop_center(x, h, w):
+    images = x.reshape(-1, *x.shape[-2:]) if x.numel() else x
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    part = images[..., top : top + h, left : left + w]
+    return part.reshape(*x.shape[:-2], h, w)
+
+
+@mutant("takes the old content away and adds the value", caught_by=any_content)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    part = x[..., top : top + h, left : left + w]
+    part *= 0
+    part += value
 
 
 @mutant("cuts the value to an int", caught_by=border)

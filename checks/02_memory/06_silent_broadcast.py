@@ -134,6 +134,9 @@ def same_count(answer, rng, device):
     for p, t in (((m, n), (n, m)), ((m * n,), (m, n)), ((n,), (n, 1)), ((1, n), (n,))):
         refusal(answer, p, t, device, PAIRS + " " + hint)
     refusal(answer, (m, n, 1), (n, m), device, PAIRS + " " + hint)
+    ones = "squeeze() on both sides makes them agree, and they do not belong together."
+    for p, t in (((n, 1, 1), (1, n)), ((1, n, 1), (n, 1)), ((n, 1, 1), (1, n, 1))):
+        refusal(answer, p, t, device, PAIRS + " " + ones)
 
 
 @check("the refusal names both shapes")
@@ -209,6 +212,16 @@ def safe_mse(pred, target):
     pred, target = pred.squeeze(), target.squeeze()
     if pred.shape != target.shape:
         raise ValueError(f"{tuple(pred.shape)} and {tuple(target.shape)}")
+    return ((pred - target) ** 2).mean()
+
+
+@mutant("squeezes both where pred has one dimension more", caught_by=same_count)
+def safe_mse(pred, target):
+    given = f"{tuple(pred.shape)} and {tuple(target.shape)}"
+    if pred.ndim == target.ndim + 1 and pred.shape[-1] == 1:
+        pred, target = pred.squeeze(), target.squeeze()
+    if pred.shape != target.shape:
+        raise ValueError(given)
     return ((pred - target) ** 2).mean()
 
 

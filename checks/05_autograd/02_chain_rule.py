@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortutor.checking import accepted, advising, check, expect_true, mutant
 
@@ -185,11 +186,27 @@ def two_sure(answer, rng, device):
             expect_grad(f"dL/{name}", got[name], value, numbers, hint)
 
 
-@check("autograd is not asked", forbid=("torch.autograd.grad", "torch.Tensor.backward"))
+class Seen(TorchDispatchMode):
+    """Notes the operations of torch that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(func.__name__.partition(".")[0])
+        return func(*args, **(kwargs or {}))
+
+
+@check("torch is not asked", forbid=("torch.autograd.grad", "torch.Tensor.backward"))
 def by_hand(answer, rng, device):
     numbers = some(rng, 5)
-    one(answer, (*numbers[:3], 1.0))
-    two(answer, (*numbers, 0.0))
+    with Seen() as seen:
+        one(answer, (*numbers[:3], 1.0))
+        two(answer, (*numbers, 0.0))
+    names = ", ".join(sorted(seen.names))
+    hint = "Python's floats and `math` are enough. The starter has a sigmoid."
+    expect_true(not seen.names, f"torch runs on the way: {names}", hint=hint)
 
 
 @mutant("turns the sign round", caught_by=error)
@@ -298,6 +315,12 @@ def neuron_grads(x, w, b, y):
     w, b = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (w, b))
     cross_entropy(w * x + b, torch.tensor(y, dtype=torch.float64)).backward()
     return w.grad.item(), b.grad.item()
+
+
+@mutant("takes torch's sigmoid", caught_by=by_hand)
+def neuron_grads(x, w, b, y):
+    a = torch.sigmoid(torch.tensor(w * x + b, dtype=torch.float64)).item()
+    return (a - y) * x, a - y
 
 
 @accepted("chooses the form of the sigmoid by the sign of z")

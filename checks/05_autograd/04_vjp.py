@@ -133,6 +133,8 @@ def untouched(answer, rng, device):
         compare(answer, lambda t, x=x: t * x, x, torch.diag(x), twice)
         expect_true(not x.requires_grad, "x requires grad now, it did not before", hint=hint)
         expect_true(x.grad is None, "x has a .grad now", hint=hint)
+        constant = x.detach().clone().requires_grad_()
+        compare(answer, lambda t, x=constant: t * x, constant, torch.diag(x), twice)
     x = vector(device, n).requires_grad_()
     x.grad = torch.full_like(x, 7.0)
     compare(answer, fn, x, right(x.detach()), hint)
@@ -223,6 +225,17 @@ def jacobian(fn, x):
     own = x.detach().requires_grad_()
     y = fn(own)
     return torch.autograd.grad(y.sum(), own)[0].repeat(len(y), 1)
+
+
+@mutant("records on x itself where it requires grad", caught_by=untouched)
+def jacobian(fn, x):
+    own = x if x.requires_grad else x.detach().requires_grad_()
+    y = fn(own)
+    eye = torch.eye(len(y), dtype=y.dtype, device=y.device)
+    rows = [
+        torch.autograd.grad(y, own, v, retain_graph=True, materialize_grads=True)[0] for v in eye
+    ]
+    return torch.stack(rows).detach()
 
 
 @mutant("lets each row free the graph", caught_by=rows)

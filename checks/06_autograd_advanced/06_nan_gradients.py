@@ -184,7 +184,8 @@ def silent(answer, rng, device):
     x = vectors(rng, device)
     x[0] = 0
     hint = (
-        "The root still sees a 0 and sends back NaN, even if something drops it later. Give the "
+        "The root still sees a 0. What arrives from later may be a 0 as well, as under a square, "
+        "and 0 / 0 is NaN, even if something drops it later. Give the "
         "root a number that it can take, wherever its result is thrown away."
     )
     with warnings.catch_warnings():
@@ -194,6 +195,8 @@ def silent(answer, rng, device):
             torch.autograd.detect_anomaly(),
         ):
             sent_back(answer, x)
+            sent_back(answer, x, 2 * length(x).to(x.dtype))  # as from the square of the length
+            sent_back(answer, x, torch.zeros(len(x), device=device))
 
 
 @mutant("the plain root", caught_by=zero_gradient)
@@ -261,6 +264,15 @@ def safe_norm(x):
     if y.requires_grad:
         y.register_hook(lambda g: g.nan_to_num())
     return (y * y).sum(-1).sqrt()
+
+
+@mutant("masks the gradient behind the root with a hook", caught_by=silent)
+def safe_norm(x):
+    s = (x * x).sum(-1)
+    zero = s.detach() == 0
+    if s.requires_grad:
+        s.register_hook(lambda g: g.masked_fill(zero, 0))
+    return s.sqrt()
 
 
 @mutant("leaves it to torch", caught_by=values)

@@ -64,6 +64,21 @@ def kinds(answer, rng, device):
     expect_close(layer.mean, torch.zeros(d), name="mean at first")
 
 
+@check("the mode decides whether the mean moves, not autograd")
+def without_autograd(answer, rng, device):
+    layer, d = layer_of(answer, rng, device, mom=0.5)
+    hint = "Ask self.training alone. Statistics are often collected under no_grad."
+    for context in (torch.no_grad, torch.enable_grad):
+        for mode in (True, False):
+            layer.train(mode)
+            x, old = batch(rng, device, d), layer.mean.detach().clone()
+            with context():
+                layer(x)
+            wanted = (old + x.mean(0)) / 2 if mode else old
+            name = f"mean after {'training' if mode else 'eval'} under {context.__name__}"
+            expect_close(layer.mean.detach(), wanted, name=name, hint=hint)
+
+
 @check("in training, the mean goes mom of the way")
 def moves(answer, rng, device):
     for mom in (0.1, 0.25, 0.0, 1.0):

@@ -94,6 +94,9 @@ def prefixes(answer, rng, device):
         "module._orig_mod.",
         "_orig_mod.module.",
         "module.module.",
+        "_orig_mod._orig_mod.",
+        "_orig_mod.module._orig_mod.",
+        "module._orig_mod.module._orig_mod.",
     ):
         new = net(rng, device, d, 4)
         wrapped = {prefix + name: t for name, t in state.items()}
@@ -248,6 +251,22 @@ def load_matching(model, state):
         path = name
         if path not in own:
             path = path.removeprefix("module.").removeprefix("_orig_mod.")
+        if path in own and own[path].shape == tensor.shape:
+            fit[path] = tensor
+        else:
+            skipped.append(name)
+    model.load_state_dict(fit, strict=False)
+    return sorted(fit), sorted(skipped)
+
+
+@mutant("takes off one kind of prefix after the other, once", caught_by=prefixes)
+def load_matching(model, state):
+    own, fit, skipped = model.state_dict(), {}, []
+    for name, tensor in state.items():
+        path = name
+        for prefix in ("module.", "_orig_mod.", "module."):
+            while path not in own and path.startswith(prefix):
+                path = path.removeprefix(prefix)
         if path in own and own[path].shape == tensor.shape:
             fit[path] = tensor
         else:

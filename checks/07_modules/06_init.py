@@ -17,8 +17,8 @@ from tensortutor.checking import (
     mutant,
 )
 
-FAN = "fan_in is how many numbers one output sees: in for a Linear, in * kh * kw for a Conv2d. The "
-FAN += "std is sqrt(2 / fan_in), and the mean 0."
+FAN = "fan_in is how many numbers one output sees: in for a Linear, in / groups * kh * kw for a "
+FAN += "Conv2d, which is w[0].numel() for both. The std is sqrt(2 / fan_in), and the mean 0."
 DEEP = "This layer lies deeper. `model.modules()` goes all the way down, `children()` one level."
 OTHERS = "Go over the modules and write only into nn.Linear and nn.Conv2d. A norm layer multiplies "
 OTHERS += "by its weight, so a small number in it shrinks the signal."
@@ -65,7 +65,7 @@ def expect_kaiming(weight, name, hint=FAN):
     w = weight.detach().double().cpu()
     std, mean = w.std().item(), w.mean().item()
     expect_true(
-        abs(std / wanted - 1) < 0.03,
+        abs(std / wanted - 1) < 6 / math.sqrt(2 * w.numel()),  # six standard errors
         f"{name}: fan_in is {fan_in}, the std is {std:.4f}, wanted is {wanted:.4f}",
         hint=hint,
     )
@@ -81,7 +81,7 @@ def expect_kaiming(weight, name, hint=FAN):
 
 @check("Linear weights have variance 2 / fan_in")
 def linear_weights(answer, rng, device):
-    a, b = rng.sample([rng.randrange(150, 200), rng.randrange(300, 400)], 2)
+    a, b = rng.sample([rng.randrange(350, 400), rng.randrange(700, 800)], 2)
     net = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, a), nn.ReLU(), nn.Linear(a, 3))
     net.to(device)
     answer.init_net(net)
@@ -94,7 +94,7 @@ def linear_weights(answer, rng, device):
 
 @check("so have the weights of convolutions")
 def conv_weights(answer, rng, device):
-    a, b = rng.sample([rng.randrange(20, 30), rng.randrange(50, 60)], 2)
+    a, b = rng.sample([rng.randrange(40, 50), rng.randrange(90, 110)], 2)
     groups = nn.Conv2d(2 * a, 2 * b, 5, groups=2)
     net = nn.Sequential(nn.Conv2d(a, b, (3, 5)), groups, nn.Flatten(), nn.Linear(4, 2)).to(device)
     answer.init_net(net)
@@ -182,6 +182,49 @@ def others(answer, rng, device):
     for name, value in net.state_dict().items():
         if not name.startswith(layers):
             expect_equal(value, before[name], name=name, hint=OTHERS)
+
+
+@check("a kind of Linear is a Linear, a kind of convolution is not a Conv2d")
+def kinds(answer, rng, device):
+    width = 8 * rng.randrange(30, 34)
+    part = nn.TransformerEncoderLayer(width, 4, 2 * width, batch_first=True)
+    siblings = nn.ModuleList(
+        [nn.Conv1d(3, 4, 3), nn.Conv3d(2, 3, 3), nn.ConvTranspose2d(3, 4, 3), nn.Bilinear(3, 2, 4)]
+    )
+    model = nn.ModuleList([siblings, part, nn.Linear(4, 2)]).to(device)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.randn_like(p) + 2)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    answer.init_net(model)
+    hint = "A subclass is an nn.Linear too: isinstance says so, type(m) does not."
+    expect_kaiming(part.self_attn.out_proj.weight, "the weight of a subclass of nn.Linear", hint)
+    bias = part.self_attn.out_proj.bias
+    expect_equal(bias, torch.zeros_like(bias), name="the bias of a subclass of nn.Linear",
+                 hint=hint)  # fmt: skip
+    hint = "nn.Linear and nn.Conv2d are named, and no others. Conv1d and Conv3d are no Conv2d."
+    for name, p in model.named_parameters():
+        if name.startswith("0.") or "in_proj" in name:
+            expect_equal(p.detach(), before[name], name=f"{name} of a layer of another kind",
+                         hint=hint)  # fmt: skip
+
+
+@check("the head is found wherever it stands")
+def nested_head(answer, rng, device):
+    n = rng.randrange(3, 9)
+    hint = "The last nn.Linear of model.modules(), which walks all the way down."
+    for model in (
+        nn.Sequential(nn.Sequential(nn.Linear(n, 4), nn.ReLU(), nn.Linear(4, n)), nn.ReLU()),
+        nn.Sequential(nn.Linear(n, 6), deep(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2))),
+    ):
+        answer.init_net(model.to(device))
+        *first, last = (m for m in model.modules() if isinstance(m, nn.Linear))
+        weight = last.weight
+        expect_equal(weight, torch.zeros_like(weight), name="the weight of the last nn.Linear",
+                     hint=hint)  # fmt: skip
+        for m in first:
+            message = "the weight of an nn.Linear that is not the last is 0"
+            expect_true(bool((m.weight != 0).any()), message, hint=hint)
 
 
 @check("every Parameter stays the same object, and trains")
@@ -328,6 +371,40 @@ def init_net(model):
         if m.bias is not None:
             nn.init.zeros_(m.bias)
     nn.init.zeros_(m.weight)
+
+
+@mutant("asks for the type itself", caught_by=kinds)
+def init_net(model):
+    for m in model.modules():
+        if type(m) in (nn.Linear, nn.Conv2d):
+            nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
+    finish(model)
+
+
+@mutant("takes every convolution", caught_by=kinds)
+def init_net(model):
+    for m in model.modules():
+        if isinstance(m, (nn.Linear, nn.modules.conv._ConvNd)):
+            nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
+    finish(model)
+
+
+@mutant("takes the last direct child for the head", caught_by=nested_head)
+def init_net(model):
+    for m in layers(model):
+        nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
+        if m.bias is not None:
+            nn.init.zeros_(m.bias)
+    last = [model, *model.children()][-1]
+    if isinstance(last, nn.Linear):
+        nn.init.zeros_(last.weight)
+
+
+@mutant("reckons with a leaky relu", caught_by=linear_weights)
+def init_net(model):
+    for m in layers(model):
+        nn.init.kaiming_normal_(m.weight, a=0.2)
+    finish(model)
 
 
 @mutant("all zeros", caught_by=only_the_head)

@@ -51,15 +51,24 @@ def calling(y):
     return advising(RuntimeError, saying=f"({int(y.max()) + 1})", hint=ONE_HOT)
 
 
-def compare(answer, z, y, hint):
+def expect_no_flag(z):
+    hint = "requires_grad_() writes into the caller's tensor: its flag stays on."
+    expect_true(not z.requires_grad, "logits require grad now, they did not before", hint=hint)
+
+
+def compare(answer, z, y, hint, **near):
+    given = z.clone()
     with calling(y):
-        got = answer.my_ce(z, y)
-    expect_close(got, right_ce(z, y), dtype=z.dtype, name="my_ce", hint=hint)
+        got = answer.my_ce(given, y)
+    expect_close(got, right_ce(z, y), dtype=z.dtype, name="my_ce", hint=hint, **near)
+    expect_no_flag(given)
 
 
 def compare_grad(answer, z, y, hint=GRAD, rtol=1e-4, atol=1e-6):
+    given = z.clone()
     with torch.no_grad(), calling(y):
-        got = answer.ce_grad(z, y)
+        got = answer.ce_grad(given, y)
+    expect_no_flag(given)
     wanted = right_grad(z, y)
     expect_close(got, wanted, dtype=z.dtype, name="ce_grad", hint=hint, rtol=rtol, atol=atol)
 
@@ -86,6 +95,20 @@ def far(answer, rng, device):
         compare(answer, z, y, RANGE)
         z[rows, y] += 2 * size  # sure, and right
         compare(answer, z, y, RANGE)
+    for size in (1e4, -1e4):  # a distance of 20000 between the scores
+        z = torch.full((4, 3), size, device=device)
+        z[rows, y] = -size
+        compare(answer, z, y, RANGE)
+
+
+@check("my_ce: each sample has its own largest score")
+def apart(answer, rng, device):
+    z, y = batch(rng, device, 4, 3)
+    compare(answer, z, y, LOSS)
+    z = z + torch.tensor([[0.0], [900.0], [-900.0], [1e4]], device=device)
+    hint = "Subtract the largest score of each row, not of the whole batch: beside 1e4 all of "
+    hint += "another row's exp are 0, and their log is -inf."
+    compare(answer, z, y, hint)
 
 
 @check("my_ce: a class that is switched off does no harm")
@@ -126,11 +149,13 @@ def edges(answer, rng, device):
         compare(answer, z, y, hint)
         compare_grad(answer, z, y, hint)
     z, y = batch(rng, device, dtype=torch.float64)
-    with expect_unchanged(z, y):
-        got = answer.my_ce(z, y)
-        compare_grad(answer, z, y, "float64 in, float64 out.", rtol=1e-11, atol=1e-13)
     hint = "float64 in, float64 out, with all its digits."
-    expect_close(got, right_ce(z, y), name="my_ce", rtol=1e-11, atol=1e-13, hint=hint)
+    compare(answer, z, y, hint, rtol=1e-11, atol=1e-13)
+    compare_grad(answer, z, y, hint, rtol=1e-11, atol=1e-13)
+    with expect_unchanged(z, y):
+        answer.my_ce(z, y)
+    with expect_unchanged(z, y), torch.no_grad():
+        answer.ce_grad(z, y)
 
 
 @check("ce_grad: softmax minus onehot, over N")
@@ -160,6 +185,17 @@ def my_ce(logits, y):
 @mutant("bounds the share from below", caught_by=far)
 def my_ce(logits, y):
     return -logits.softmax(1).gather(1, y[:, None]).clamp(min=1e-12).log().mean()
+
+
+@mutant("bounds the log of the share from below", caught_by=far)
+def my_ce(logits, y):
+    return -logits.log_softmax(1).clamp(min=-1e4)[range(len(y)), y].mean()
+
+
+@mutant("subtracts the largest score of the batch", caught_by=apart)
+def my_ce(logits, y):
+    z = logits - logits.max()
+    return (z.exp().sum(1).log() - z.gather(1, y[:, None])[:, 0]).mean()
 
 
 @mutant("adds a small number before the log", caught_by=far)

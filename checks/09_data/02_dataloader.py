@@ -1,6 +1,9 @@
 """Judges lessons/09_data/02_dataloader.md."""
 
+import builtins
+import os
 import random
+from unittest import mock
 
 import numpy as np
 import torch
@@ -19,9 +22,9 @@ from tensortutor.checking import (
 STATE = "Draw from a torch.Generator of your own: `manual_seed` without one sends the default "
 STATE += "generator back to a start, for everybody."
 PAIRS = (
-    "The seed names a stream, the epoch a place in it. A sum of the two does not keep them apart, "
-    "whatever factor is before the seed: a generator uses only the low 32 bits of what it is "
-    "seeded with."
+    "The seed names a stream, the epoch a place in it. A sum or an XOR of the two does not keep "
+    "them apart, whatever factor is before either: a generator uses only the low 32 bits of what "
+    "it is seeded with."
 )
 
 
@@ -148,6 +151,55 @@ def repeatable(answer, rng, device):
         )
 
 
+def salted(value):
+    """hash(value) as another process could have it: strings have another one in each."""
+    own = HASH(value)
+    return own ^ 0x5DEECE66D if "'" in repr(value) or '"' in repr(value) else own
+
+
+HASH = hash
+
+
+@check("another process gets the same batches")
+def other_process(answer, rng, device):
+    hint = "hash() of a string, id() and the process's number differ from process to process: the "
+    hint += "run that resumes would get other batches."
+    for seed, epoch in ((seed_of(rng), 0), (seed_of(rng), 3)):
+        here = indices(answer, 50, 8, True, False, seed, epoch)
+        with (
+            mock.patch.object(builtins, "hash", salted),
+            mock.patch.object(builtins, "id", return_value=12345),
+            mock.patch.object(os, "getpid", return_value=999_999),
+        ):
+            there = answer.batches(50, 8, True, False, seed, epoch)
+        there = [batch.tolist() for batch in there]
+        expect_equal(there, here, name=f"epoch {epoch} in another process", hint=hint)
+
+
+noted = []
+"""What the generators of the class below were seeded with."""
+
+
+class Noted(torch.Generator):
+    """A generator that writes down what it is seeded with."""
+
+    def manual_seed(self, seed):
+        noted.append(seed)
+        return super().manual_seed(seed)
+
+
+@check("no seed of its own in epoch 0 has the order of another epoch")
+def mixed_seeds(answer, rng, device):
+    for seed, epoch in ((0, 1), (seed_of(rng), 2)):
+        noted.clear()
+        with mock.patch.object(torch, "Generator", Noted):
+            order = indices(answer, 60, 7, True, False, seed, epoch)
+        for used in {number % 2**32 for number in noted} - {seed}:
+            got = indices(answer, 60, 7, True, False, used, 0)
+            message = f"seed {used} in epoch 0 has the order of seed {seed} in epoch {epoch}"
+            expect_true(got != order, message, hint=PAIRS)
+
+
 FACTORS = (10, 31, 100, 1000, 1009, 7919, 10**4, 2**16, 10**5, 10**6, 1_000_003, 10**9 + 7)
 """Some of what people multiply a seed with, to add the epoch to it."""
 
@@ -240,6 +292,20 @@ def batches(n, bs, shuffle, drop_last, seed, epoch):
 @mutant("puts the epoch above 16 bits", caught_by=pairs)
 def batches(n, bs, shuffle, drop_last, seed, epoch):
     order = order_of(n, seed ^ (epoch << 16), 0) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("seeds with the hash of a string", caught_by=other_process)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    g = torch.Generator().manual_seed(hash(f"{seed}/{epoch}") % 2**32)
+    order = torch.randperm(n, generator=g) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("mixes seed and epoch by XOR", caught_by=mixed_seeds)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    g = torch.Generator().manual_seed((seed ^ epoch * 0x9E3779B1) % 2**32)
+    order = torch.randperm(n, generator=g) if shuffle else torch.arange(n)
     return parts(order, bs, drop_last)
 
 

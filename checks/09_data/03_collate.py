@@ -1,6 +1,7 @@
 """Judges lessons/09_data/03_collate.md."""
 
 import torch
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
@@ -8,6 +9,7 @@ from tensortutor.checking import (
     accepted,
     check,
     equivalent,
+    expect_close,
     expect_dtype,
     expect_equal,
     expect_shape,
@@ -18,14 +20,20 @@ from tensortutor.checking import (
 )
 
 KEYS = ("x", "mask", "len", "y")
+SKIPPED = -100
 FROM_LENGTHS = "Place t of row b is data if t is smaller than the length of sequence b, whatever "
 FROM_LENGTHS += "number stands there."
 
 
 def batch_of(rng, lengths, dtype=torch.int64, low=1):
-    """Sequences of these lengths without a 0, and labels."""
+    """Sequences of these lengths without a 0, and their targets, 0 to 4."""
     top = 100
-    return [(torch.randint(low, top, (n,)).to(dtype), rng.randrange(5)) for n in lengths]
+    return [(torch.randint(low, top, (n,)).to(dtype), torch.randint(5, (n,))) for n in lengths]
+
+
+def with_targets(sequences):
+    """Each sequence and targets of its length, all different."""
+    return [(s, torch.arange(len(s)) + 10 * b) for b, s in enumerate(sequences)]
 
 
 def collated(answer, samples):
@@ -43,22 +51,19 @@ def wanted(samples):
     T = max(lengths)
     x = torch.zeros(len(samples), T, dtype=samples[0][0].dtype)
     mask = torch.zeros(len(samples), T, dtype=torch.bool)
-    for b, (s, _) in enumerate(samples):
+    y = torch.full((len(samples), T), SKIPPED)
+    for b, (s, targets) in enumerate(samples):
         x[b, : lengths[b]] = s
         mask[b, : lengths[b]] = True
-    return {
-        "x": x,
-        "mask": mask,
-        "len": torch.tensor(lengths),
-        "y": torch.tensor([label for _, label in samples]),
-    }
+        y[b, : lengths[b]] = targets
+    return {"x": x, "mask": mask, "len": torch.tensor(lengths), "y": y}
 
 
 HINTS = {
     "x": "A row is its sequence, then zeros up to the longest sequence of the batch.",
     "mask": FROM_LENGTHS,
     "len": "The length is that of the sequence as it came.",
-    "y": "Label b belongs to sequence b.",
+    "y": "Row b has the targets of sequence b in their places, and -100 behind them: 0 is a class.",
 }
 
 
@@ -119,7 +124,30 @@ def zeros(answer, rng, device):
         s[-1] = 0
         s[rng.randrange(len(s))] = 0
     compare(answer, samples)
-    compare(answer, [(torch.zeros(n, dtype=torch.int64), n) for n in (3, 1, 4)])
+    compare(answer, with_targets(torch.zeros(n, dtype=torch.int64) for n in (3, 1, 4)))
+
+
+@check("targets keep their places, and -100 fills up behind them")
+def targets(answer, rng, device):
+    compare(answer, batch_of(rng, [*lengths_of(rng), 9]), keys=("y",))
+    samples = batch_of(rng, [3, 5, 2])
+    samples[1][1][:2] = SKIPPED  # the caller skips the first two places
+    samples[0][1][-1] = 0
+    compare(answer, samples)
+    samples = [(s, y.to(torch.int32)) for s, y in batch_of(rng, lengths_of(rng), torch.float32)]
+    compare(answer, samples, keys=("y", "mask"))
+
+
+@check("a loss over the batch is that over the sequences")
+def loss(answer, rng, device):
+    samples = batch_of(rng, [4, 1, 6])
+    samples[0][1][0] = SKIPPED
+    got, table = collated(answer, samples), torch.randn(100, 5)
+    one_by_one = [F.cross_entropy(table[s], y, reduction="sum") for s, y in samples]
+    count = sum(int((y != SKIPPED).sum()) for _, y in samples)
+    value = F.cross_entropy(table[got["x"]].flatten(0, 1), got["y"].flatten())
+    expect_close(value, sum(one_by_one) / count, name="the mean loss of the batch",
+                 hint="cross_entropy leaves out targets of -100, and nothing else.")  # fmt: skip
 
 
 BITS = "No bit of a sequence changes: copy it into a tensor of its own dtype, by way of no other."
@@ -133,13 +161,13 @@ def any_number(answer, rng, device):
     rows = [torch.tensor(odd), torch.tensor(odd[:3]), torch.tensor(odd[3:])]
     first_the_mask = ("mask", "x", "len", "y")
     hints = {**HINTS, "x": BITS}
-    compare(answer, [(s, b) for b, s in enumerate(rows)], first_the_mask, hints)
+    compare(answer, with_targets(rows), first_the_mask, hints)
     for dtype in (torch.float32, torch.float64):
         ends = torch.finfo(dtype)
         odd = [float("nan"), inf, -inf, -1.0, 0.0, ends.min, ends.max, -100.0]
         rng.shuffle(odd)
         rows = [torch.tensor(part, dtype=dtype) for part in (odd, odd[:3], odd[3:])]
-        compare(answer, [(s, b) for b, s in enumerate(rows)], first_the_mask, hints)
+        compare(answer, with_targets(rows), first_the_mask, hints)
 
 
 @check("an empty sequence is a row of zeros, and no data")
@@ -148,10 +176,10 @@ def empty(answer, rng, device):
         compare(answer, batch_of(rng, lengths))
 
 
-@check("lengths and labels are int64 and keep their order")
+@check("lengths and targets are int64 and keep their order")
 def order(answer, rng, device):
     lengths = lengths_of(rng)
-    samples = [(s, 10 + b) for b, (s, _) in enumerate(batch_of(rng, lengths))]
+    samples = with_targets(s for s, _ in batch_of(rng, lengths))
     got = collated(answer, samples)
     for key in ("len", "y"):
         expect_dtype(got[key], torch.int64, name=f'"{key}"')
@@ -166,9 +194,9 @@ def one(answer, rng, device):
 @check("strided sequences will do, and none is changed")
 def untouched(answer, rng, device):
     base = torch.randint(1, 100, (4, 12))
-    samples = [(base[b, : 2 * n : 2], b) for b, n in enumerate((3, 5, 1, 2))]
+    samples = with_targets(base[b, : 2 * n : 2] for b, n in enumerate((3, 5, 1, 2)))
     given = list(samples)
-    with expect_unchanged(base):
+    with expect_unchanged(base, *(y for _, y in samples)):
         got = collated(answer, samples)
         expect_true(
             len(samples) == len(given) and all(a is b for a, b in zip(samples, given, strict=True)),
@@ -176,6 +204,7 @@ def untouched(answer, rng, device):
             hint="The caller still needs it, in this order.",
         )
         got["x"].add_(1)
+        got["y"].add_(1)
     compare(answer, samples)
 
 
@@ -318,7 +347,31 @@ def pad_collate(samples):
     return batch
 
 
-@mutant("makes float labels", caught_by=order)
+@mutant("fills the targets with 0, a class", caught_by=targets)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "y": batch["y"].masked_fill(~batch["mask"], 0)}
+
+
+@mutant("skips each place where x is 0", caught_by=zeros)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "y": batch["y"].masked_fill(batch["x"] == 0, SKIPPED)}
+
+
+@mutant("reads the mask off the targets", caught_by=targets)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "mask": batch["y"] != SKIPPED}
+
+
+@mutant("fills the targets with -1", caught_by=loss)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "y": batch["y"].masked_fill(~batch["mask"], -1)}
+
+
+@mutant("makes float targets", caught_by=order)
 def pad_collate(samples):
     batch = right(samples)
     return {**batch, "y": batch["y"].float()}
@@ -326,11 +379,12 @@ def pad_collate(samples):
 
 @accepted("leaves the padding to pad_sequence, twice")
 def pad_collate(samples):
-    sequences, labels = zip(*samples, strict=True)
+    sequences, y = map(list, zip(*samples, strict=True))
     ones = [torch.ones_like(s, dtype=torch.bool) for s in sequences]
     mask = pad_sequence(ones, batch_first=True)
-    x = pad_sequence(list(sequences), batch_first=True)
-    return {"y": torch.as_tensor(labels), "x": x, "mask": mask, "len": mask.sum(dim=1)}
+    x = pad_sequence(sequences, batch_first=True)
+    y = pad_sequence([t.long() for t in y], batch_first=True, padding_value=SKIPPED)
+    return {"y": y, "x": x, "mask": mask, "len": mask.sum(dim=1)}
 
 
 @accepted("fills what the mask says in one go")
@@ -339,7 +393,10 @@ def pad_collate(samples):
     mask = torch.arange(lengths.amax().item()).expand(len(samples), -1) < lengths.unsqueeze(1)
     x = torch.zeros(mask.shape, dtype=samples[0][0].dtype)
     x[mask] = torch.cat([s for s, _ in samples])
-    return {"x": x, "mask": mask, "len": lengths, "y": torch.tensor([y for _, y in samples])}
+    y = torch.full(mask.shape, SKIPPED).masked_scatter(
+        mask, torch.cat([y.long() for _, y in samples])
+    )
+    return {"x": x, "mask": mask, "len": lengths, "y": y}
 
 
 equivalent(

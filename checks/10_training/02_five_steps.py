@@ -18,8 +18,13 @@ class Watched(torch.optim.SGD):
         super().__init__(params, **options)
 
     def step(self, closure=None):
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         self.at_step([p.grad for group in self.param_groups for p in group["params"]])
-        return super().step(closure)
+        super().step()
+        return loss
 
 
 def network(device, *extra):
@@ -401,5 +406,22 @@ def train_epoch(model, loader, opt, loss_fn):
             p.grad = g
         opt.step()
         total += loss.item() * len(x)
+        n += len(x)
+    return total / n
+
+
+@accepted("hands the first three steps to the optimizer as a closure")
+def train_epoch(model, loader, opt, loss_fn):
+    model.train()
+    total, n = 0.0, 0
+    for x, y in loader:
+
+        def closure(x=x, y=y):
+            opt.zero_grad()
+            loss = loss_fn(model(x), y)
+            loss.backward()
+            return loss
+
+        total += opt.step(closure).item() * len(x)
         n += len(x)
     return total / n

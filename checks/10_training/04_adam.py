@@ -1,7 +1,8 @@
 """Judges lessons/10_training/04_adam.md."""
 
+import contextlib
 import copy
-from unittest import mock
+import sys
 
 import torch
 from torch import nn
@@ -18,7 +19,8 @@ from tensortutor.checking import (
 FIRST = "After one step mh is g and vh is g * g. Correct m and v both, by this parameter's t."
 AVERAGES = "b1 belongs to the gradients, b2 to their squares. What is kept is m and v, uncorrected."
 EPS = "eps is added to the root of vh: vh.sqrt() + eps."
-DECAY = "p times 1 - lr * wd, beside the gradient: the decay is not divided by the root of v."
+DECAY = "p times 1 - lr * wd, before the step and beside the gradient: it is not divided by the "
+DECAY += "root of v, and what the step adds is not decayed."
 OPTIONS = "Use lr, betas, eps and wd as they were given, with the defaults of the signature."
 NONE = "Where .grad is None there is no decay, and m, v and t wait. t is the parameter's own."
 GRAD = "The gradient belongs to the caller. Compute in new tensors."
@@ -46,10 +48,14 @@ def give(params, others, factor=1.0):
 
 
 def compare(params, others, hint, when):
-    """In float64 all but the last digits, so that a small decay is seen."""
+    """In float64 all but the last digits, so that a small decay, or a float32 state, is seen."""
     for i, (p, q) in enumerate(zip(params, others, strict=True)):
-        near = {"rtol": 1e-6, "atol": 1e-7} if p.dtype == torch.float64 else {}
-        expect_close(p.detach(), q.detach(), name=f"parameter {i} after {when}", hint=hint, **near)
+        near = (
+            {"rtol": 1e-9, "atol": 1e-10, "hint": hint}
+            if p.dtype == torch.float64
+            else {"hint": hint}
+        )
+        expect_close(p.detach(), q.detach(), name=f"parameter {i} after {when}", **near)
 
 
 def both(answer, rng, device, dtype=torch.float32, **options):
@@ -150,7 +156,7 @@ def gradients(answer, rng, device):
             q.grad.copy_(p.grad)
 
 
-@check("parameters stay leaves, and autograd stays on")
+@check("parameters stay leaves, and autograd is on or off as before")
 def graphless(answer, rng, device):
     params, others, mine, _ = both(answer, rng, device, lr=0.1)
     for _ in range(2):
@@ -164,6 +170,24 @@ def graphless(answer, rng, device):
         for i, p in enumerate(params):
             sound = p.is_leaf and p.requires_grad
             expect_true(sound, f"parameter {i} is no leaf that requires gradients", hint=hint)
+    with torch.no_grad():
+        give(params, others)
+        mine.step()
+        on = torch.is_grad_enabled()
+    hint = "Afterwards it is as it was before, off here. A with block remembers, True does not."
+    expect_true(not on, "autograd is on after a step() that was taken under no_grad", hint=hint)
+
+
+@check("float64 parameters have their state in float64")
+def in_float64(answer, rng, device):
+    for size in (1.0, 1e-3):
+        params, others, mine, torchs = both(answer, rng, device, torch.float64, lr=0.1)
+        for step in range(1, 4):
+            give(params, others, size)
+            mine.step()
+            torchs.step()
+            hint = "m and v have the dtype of their parameter: torch.zeros_like(p), or a plain 0."
+            compare(params, others, hint, f"step {step} in float64")
 
 
 @check("a generator will do")
@@ -179,27 +203,136 @@ def generator(answer, rng, device):
         compare(params, others, WALK + AFTER, f"step {step}, the parameters from a generator,")
 
 
+@contextlib.contextmanager
+def functions_run(folder):
+    """A set of the names of the functions from files in this folder that are called inside."""
+    names, before = set(), sys.getprofile()
+
+    def note(frame, event, _):
+        if event == "call" and folder in frame.f_code.co_filename:
+            names.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        yield names
+    finally:
+        sys.setprofile(before)
+
+
+@check(
+    "it is built without torch.optim",
+    forbid=("torch._fused_adam_", "torch._fused_adamw_"),
+)
+def own(answer, rng, device):
+    params, others, mine, _ = both(answer, rng, device, lr=0.1)
+    give(params, others)
+    with functions_run("/torch/optim/") as used:
+        mine.step()
+    names = ", ".join(sorted(used))
+    expect_true(not used, f"torch.optim runs in step(): {names}", hint="Write the seven lines.")
+
+
+GROUP = (
+    "A group's own wd counts for its parameters, and the wd of the call for a group without one."
+)
+SORT = (
+    "Two dimensions or more: decay. Fewer, as biases and the parameters of norms: none. Leave out "
+)
+SORT += "what does not require a gradient. model.parameters() names a shared weight once."
+
+
+@check("groups have a decay of their own, or that of the call")
+def grouped(answer, rng, device):
+    params = leaves(rng, device)
+    others = twins(params)
+    wd = 0.2 + rng.random()
+    settings = ((params, "wd"), (others, "weight_decay"))
+    mine, theirs = (
+        [{"params": iter(p[:2]), name: wd}, {"params": p[2:4], name: 0.0}, {"params": p[4:]}]
+        for p, name in settings
+    )
+    opt = answer.AdamW(mine, lr=0.1, wd=0.5)
+    torchs = torch.optim.AdamW(
+        [{**group, "params": list(group["params"])} for group in theirs], lr=0.1, weight_decay=0.5
+    )
+    for step in range(1, 4):
+        give(params, others)
+        opt.step()
+        torchs.step()
+        compare(params, others, GROUP, f"step {step} in groups with wd {wd:.2f}, 0.0 and none,")
+
+
+def net(device):
+    """Layers of many kinds, a shared weight, a frozen one, and a parameter that is one number."""
+    model = nn.ModuleDict(
+        {
+            "table": nn.Embedding(7, 4),
+            "conv": nn.Sequential(nn.Conv1d(4, 4, 3), nn.BatchNorm1d(4)),
+            "norm": nn.LayerNorm(4),
+            "scale": nn.Linear(4, 1, bias=False),
+            "head": nn.Linear(4, 7),
+        }
+    )
+    model["head"].weight = model["table"].weight
+    model["norm"].register_parameter("heat", nn.Parameter(torch.tensor(2.0)))
+    model["conv"][0].bias.requires_grad_(False)
+    model["scale"].weight.requires_grad_(False)
+    return model.to(device)
+
+
+@check("groups: matrices are decayed; biases and norms are not")
+def sorts(answer, rng, device):
+    model, wd = net(device), rng.random()
+    got = answer.groups(model, wd)
+    names = {id(p): name for name, p in model.named_parameters()}
+    own = [p for p in model.parameters() if p.requires_grad]
+    expect_equal(len(got), 2, name="the number of groups", hint=SORT)
+    for n, (group, right, decay) in enumerate(
+        zip(got, ([p for p in own if p.ndim >= 2], [p for p in own if p.ndim < 2]), (wd, 0.0),
+            strict=True)
+    ):  # fmt: skip
+        params = [names.get(id(p), "a tensor of its own") for p in group["params"]]
+        wanted = [names[id(p)] for p in right]
+        expect_equal(params, wanted, name=f"the list of names in group {n}", hint=SORT)
+        expect_equal(group["wd"], decay, name=f"the wd of group {n}", hint=SORT)
+    got = answer.groups(nn.LayerNorm(3).to(device), wd)
+    count = [len(group["params"]) for group in got]
+    expect_equal(count, [0, 2], name="the numbers of parameters for a LayerNorm", hint=SORT)
+
+
+@check("a model with norms is trained as by torch with the same groups")
+def norms(answer, rng, device):
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Tanh(), nn.Linear(4, 1)).to(device)
+    other = copy.deepcopy(model)
+    mine = answer.AdamW(answer.groups(model, 0.5), lr=0.05)
+    matrices = [p for p in other.parameters() if p.ndim >= 2]
+    rest = [p for p in other.parameters() if p.ndim < 2]
+    torchs = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 0.5}, {"params": rest, "weight_decay": 0.0}], lr=0.05
+    )
+    batches = [torch.randn(6, 4, device=device) for _ in range(4)]
+    for m, opt in ((model, mine), (other, torchs)):
+        for batch in batches:
+            m.zero_grad()
+            (m(batch[:, :3]) - batch[:, 3:]).square().mean().backward()
+            opt.step()
+    for (name, p), q in zip(model.named_parameters(), other.parameters(), strict=True):
+        expect_close(p.detach(), q.detach(), name=f"{name} after 4 steps", hint=GROUP,
+                     rtol=1e-3, atol=1e-4)  # fmt: skip
+
+
 @check("a network goes the way that it goes with torch.optim.AdamW")
 def trains(answer, rng, device):
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).to(device)
     other = copy.deepcopy(model)
     batches = [torch.randn(6, 4, device=device) for _ in range(5)]
     torchs = torch.optim.AdamW(other.parameters(), lr=0.01, weight_decay=0.1)
-    used = []
-    made = torch.optim.Optimizer.__init__
-
-    def noted(self, *args, **kwargs):
-        used.append(self)
-        made(self, *args, **kwargs)
-
-    with mock.patch.object(torch.optim.Optimizer, "__init__", noted):
-        mine = answer.AdamW(list(model.parameters()), lr=0.01, wd=0.1)
-        for net, opt in ((other, torchs), (model, mine)):
-            for batch in batches:
-                net.zero_grad()
-                (net(batch[:, :3]) - batch[:, 3:]).square().mean().backward()
-                opt.step()
-    expect_true(not used, "it leaves the work to torch.optim", hint="Write the seven lines.")
+    mine = answer.AdamW(list(model.parameters()), lr=0.01, wd=0.1)
+    for net, opt in ((other, torchs), (model, mine)):
+        for batch in batches:
+            net.zero_grad()
+            (net(batch[:, :3]) - batch[:, 3:]).square().mean().backward()
+            opt.step()
     hint = "The seven lines for each parameter, with m, v and t of its own."
     for i, (p, q) in enumerate(zip(model.parameters(), other.parameters(), strict=True)):
         expect_close(p.detach(), q.detach(), name=f"parameter {i} after 5 steps", hint=hint,
@@ -757,7 +890,7 @@ class AdamW:
             p -= self.lr * mh / (vh.sqrt() + self.eps)
 
 
-@mutant("leaves it to torch", caught_by=trains)
+@mutant("leaves it to torch", caught_by=own)
 class AdamW:
     def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
         self.opt = torch.optim.AdamW(params, lr=lr, betas=betas, eps=eps, weight_decay=wd)
@@ -766,21 +899,163 @@ class AdamW:
         self.opt.step()
 
 
+@mutant("leaves it to torch's function", caught_by=own)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.rows = [
+            (p, torch.zeros_like(p), torch.zeros_like(p), torch.tensor(0.0)) for p in params
+        ]
+        self.settings = {"lr": lr, "beta1": betas[0], "beta2": betas[1], "eps": eps}
+        self.settings["weight_decay"] = wd
+
+    @torch.no_grad()
+    def step(self):
+        rows = [row for row in self.rows if row[0].grad is not None]
+        if rows:
+            params, m, v, t = (list(column) for column in zip(*rows, strict=True))
+            grads = [p.grad for p in params]
+            torch.optim.adamw.adamw(
+                params, grads, m, v, [], t, amsgrad=False, maximize=False, foreach=False,
+                **self.settings,
+            )  # fmt: skip
+
+
+@mutant("switches autograd on at the end", caught_by=graphless)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    def step(self):
+        torch.set_grad_enabled(False)
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * p.grad
+            v = b2 * v + (1 - b2) * p.grad * p.grad
+            self.state[p] = m, v, t
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * m / (1 - b1**t) / ((v / (1 - b2**t)).sqrt() + self.eps)
+        torch.set_grad_enabled(True)
+
+
+@mutant("takes the decay of the call for every group", caught_by=grouped)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        params = list(params)
+        if params and isinstance(params[0], dict):
+            params = [p for group in params for p in group["params"]]
+        self.params = params
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * p.grad
+            v = b2 * v + (1 - b2) * p.grad * p.grad
+            self.state[p] = m, v, t
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * m / (1 - b1**t) / ((v / (1 - b2**t)).sqrt() + self.eps)
+
+
+@mutant("spares biases by their name, and pulls norms", caught_by=sorts)
+def groups(model, wd):
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    return [
+        {"params": [p for n, p in named if not n.endswith("bias")], "wd": wd},
+        {"params": [p for n, p in named if n.endswith("bias")], "wd": 0.0},
+    ]
+
+
+@mutant("takes frozen parameters along", caught_by=sorts)
+def groups(model, wd):
+    own = list(model.parameters())
+    return [
+        {"params": [p for p in own if p.ndim >= 2], "wd": wd},
+        {"params": [p for p in own if p.ndim < 2], "wd": 0.0},
+    ]
+
+
+@mutant("takes a shared weight twice", caught_by=sorts)
+def groups(model, wd):
+    own = [p for m in model.modules() for p in m.parameters(recurse=False) if p.requires_grad]
+    return [
+        {"params": [p for p in own if p.ndim >= 2], "wd": wd},
+        {"params": [p for p in own if p.ndim < 2], "wd": 0.0},
+    ]
+
+
+@mutant("swaps the groups", caught_by=sorts)
+def groups(model, wd):
+    own = [p for p in model.parameters() if p.requires_grad]
+    return [
+        {"params": [p for p in own if p.ndim < 2], "wd": wd},
+        {"params": [p for p in own if p.ndim >= 2], "wd": 0.0},
+    ]
+
+
+@accepted("goes over the names and fills two lists")
+def groups(model, wd):
+    decayed, plain = [], []
+    for _, p in model.named_parameters():
+        if p.requires_grad:
+            (plain if p.dim() <= 1 else decayed).append(p)
+    return [dict(params=decayed, wd=wd), dict(params=plain, wd=0.0)]
+
+
+@mutant("keeps its state in float32", caught_by=in_float64)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad.float()
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            p *= 1 - self.lr * self.wd
+            p -= self.lr * m / (1 - b1**t) / ((v / (1 - b2**t)).sqrt() + self.eps)
+
+
 @accepted("lists of state, all in place")
 class AdamW:
     def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
-        self.rows = [[p, torch.zeros_like(p), torch.zeros_like(p), 0] for p in params]
-        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.rows = []
+        for item in params:
+            own = item if isinstance(item, dict) else {"params": [item]}
+            for p in own["params"]:
+                zeros = torch.zeros_like(p), torch.zeros_like(p)
+                self.rows.append([p, *zeros, 0, own.get("wd", wd)])
+        self.lr, self.betas, self.eps = lr, betas, eps
 
     def step(self):
         b1, b2 = self.betas
         with torch.no_grad():
             for row in self.rows:
-                p, m, v, _ = row
+                p, m, v, _, wd = row
                 if p.grad is None:
                     continue
                 row[3] += 1
-                p.mul_(1 - self.lr * self.wd)
+                p.mul_(1 - self.lr * wd)
                 m.lerp_(p.grad, 1 - b1)
                 v.mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
                 root = (v / (1 - b2 ** row[3])).sqrt_().add_(self.eps)
@@ -790,11 +1065,15 @@ class AdamW:
 @accepted("writes to .data, with the corrections as scalars")
 class AdamW:
     def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
-        self.params = list(params)
+        groups = list(params)
+        if not (groups and isinstance(groups[0], dict)):
+            groups = [{"params": groups, "wd": wd}]
+        rows = [(p, g.get("wd", wd)) for g in groups for p in g["params"]]
+        self.params, self.wds = [p for p, _ in rows], [own for _, own in rows]
         self.m = [torch.zeros_like(p.data) for p in self.params]
         self.v = [torch.zeros_like(p.data) for p in self.params]
         self.t = [0 for p in self.params]
-        self.lr, (self.b1, self.b2), self.eps, self.wd = lr, betas, eps, wd
+        self.lr, (self.b1, self.b2), self.eps = lr, betas, eps
 
     def step(self):
         for i, p in enumerate(self.params):
@@ -806,4 +1085,4 @@ class AdamW:
                 c1 = 1 - self.b1 ** self.t[i]
                 c2 = 1 - self.b2 ** self.t[i]
                 step = self.m[i] / c1 / ((self.v[i] / c2) ** 0.5 + self.eps)
-                p.data = p.data - self.lr * self.wd * p.data - self.lr * step
+                p.data = p.data - self.lr * self.wds[i] * p.data - self.lr * step

@@ -1,6 +1,8 @@
 """Judges lessons/10_training/06_clipping.md."""
 
+import contextlib
 import copy
+import sys
 
 import torch
 from torch import nn
@@ -13,6 +15,7 @@ from tensortutor.checking import (
     expect_equal,
     expect_raises,
     expect_true,
+    fail,
     mutant,
 )
 
@@ -21,6 +24,8 @@ ONE += "clip. The length of the list of lengths is just that."
 FACTOR = "One factor for all of them: max_norm divided by the norm of all gradients together."
 SHORT = "The bound is an upper one. Whatever is shorter passes as it is."
 BOTH = "One factor for all of them, and none for what is within the bound."
+HALF = "The sum of squares overflows where the norm does not. torch.linalg.vector_norm copes."
+EXACT = "The factor is max_norm / norm, with nothing added to the norm."
 INPLACE = "Others may hold the same tensor. Write into it, as mul_ does, and bind no new one."
 
 
@@ -60,6 +65,22 @@ def clones(params):
     return [g.clone() for g in grads_of(params)]
 
 
+@contextlib.contextmanager
+def functions_run(*files):
+    """A set of the names of the functions from these files that are called inside."""
+    names, before = set(), sys.getprofile()
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.endswith(files):
+            names.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        yield names
+    finally:
+        sys.setprofile(before)
+
+
 def clipped(answer, params, max_norm):
     """What clip_ returns, as a 0-d tensor."""
     norm = answer.clip_(params, max_norm)
@@ -71,7 +92,18 @@ def clipped(answer, params, max_norm):
     return norm
 
 
-@check("it returns the norm of all gradients before the clip", forbid=("torch._foreach_norm",))
+@check("it is built without torch.nn.utils")
+def own(answer, rng, device):
+    params = params_of_norm(rng, device, 6.0)
+    with functions_run("nn/utils/clip_grad.py") as used:
+        answer.clip_(params, 3.0)
+    used -= {"_no_grad_wrapper", "<lambda>", "<genexpr>"}
+    if used:
+        fail(f"torch.nn.utils runs: {', '.join(sorted(used))}",
+             hint="Build the norm and the scaling from operations on tensors.")  # fmt: skip
+
+
+@check("it returns the norm of all gradients before the clip")
 def returned(answer, rng, device):
     for norm, bound in ((7.0, 2.0), (0.6, 2.0), (40.0, 50.0)):
         for dtype in (torch.float32, torch.float64):
@@ -83,7 +115,7 @@ def returned(answer, rng, device):
 
 @check("long gradients are scaled by one factor")
 def scaled(answer, rng, device):
-    for bound in (1.0, 0.05, 4):
+    for bound in (1.0, 0.05, 4, 1e-7):
         for dtype in (torch.float32, torch.float64):
             params = params_of_norm(rng, device, bound * (1.2 + 9 * rng.random()), dtype)
             before = clones(params)
@@ -91,7 +123,8 @@ def scaled(answer, rng, device):
             clipped(answer, params, bound)
             for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
                 wanted = old.double() * factor
-                expect_close(now, wanted, dtype=dtype, name=f"gradient {i}", hint=FACTOR)
+                expect_close(now, wanted, dtype=dtype, name=f"gradient {i} with the bound {bound}",
+                             atol=1e-6 * bound, hint=EXACT if bound < 1e-6 else FACTOR)  # fmt: skip
 
 
 @check("gradients within the bound keep every bit")
@@ -103,6 +136,49 @@ def kept(answer, rng, device):
         for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
             expect_equal(now, old, name=f"gradient {i}, for norm {norm} and bound {bound},",
                          hint=SHORT)  # fmt: skip
+
+
+@check("gradients exactly at the bound keep every bit")
+def at_the_bound(answer, rng, device):
+    hint = "A norm equal to the bound is within it. Ask `norm > max_norm`, and add nothing to norm."
+    cases = [leaf(torch.tensor([3.0, 4.0]), device)], [leaf(torch.tensor([0.3]), device)]
+    for params in (*cases, *(params_of_norm(rng, device, 3 * rng.random() + 1) for _ in range(30))):
+        bound = clipped(answer, params, 1e6).item()
+        before = clones(params)
+        clipped(answer, params, bound)
+        for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
+            expect_equal(now, old, name=f"gradient {i}, whose norm is the bound,", hint=hint)
+
+
+@check("float16 and bfloat16 gradients are clipped too")
+def half(answer, rng, device):
+    for dtype, rtol in ((torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
+        for entries in ([300.0, 400.0], [3.0, 4.0], [-3000.0, 4000.0]):
+            params = [leaf(torch.tensor(entries[:1]), device, dtype),
+                      leaf(torch.tensor(entries[1:]), device, dtype)]  # fmt: skip
+            wanted, before = total(grads_of(params)), clones(params)
+            got = clipped(answer, params, 1.0)
+            name = f"the norm of {entries} in {str(dtype)[6:]}"
+            expect_close(got, wanted, dtype=dtype, rtol=rtol, name=name, hint=HALF)
+            for now, old in zip(grads_of(params), before, strict=True):
+                expect_close(now, old.double() / wanted, dtype=dtype, rtol=2 * rtol,
+                             name="a gradient after the clip to 1", hint=HALF)  # fmt: skip
+
+
+@check("finite entries whose squares overflow do not become 0 in silence")
+def overflow(answer, rng, device):
+    params = [leaf(torch.tensor([1e30]), device), leaf(torch.tensor([-1e30, 0.5]), device)]
+    before = clones(params)
+    hint = "All entries are finite and the norm is not. Ask norm.isfinite(), not the entries."
+    try:
+        answer.clip_(params, 1.0)
+    except RuntimeError:
+        for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
+            expect_equal(now, old, name=f"gradient {i} after the error", hint=hint)
+        return
+    left = total(grads_of(params)).item()
+    message = f"the norm of [1e30], [-1e30, 0.5] after the clip to 1 is {left:.4g}, and no error"
+    expect_true(abs(left - 1) < 1e-3, message, hint=hint)
 
 
 @check("a generator will do, and some or all parameters without a gradient")
@@ -313,18 +389,29 @@ def clip_(params, max_norm):
     return norm
 
 
-@mutant("leaves it to torch", caught_by=returned)
+@mutant("leaves it to torch", caught_by=own)
 def clip_(params, max_norm):
     params = list(params)
     return nn.utils.clip_grad_norm_(params, max_norm, error_if_nonfinite=True)
 
 
-@accepted("one long vector, and a scale of at most 1")
+@mutant("leaves it to torch's newer functions", caught_by=own)
+def clip_(params, max_norm):
+    params = [p for p in params if p.grad is not None]
+    norm = nn.utils.get_total_norm([p.grad for p in params])
+    if not torch.isfinite(torch.as_tensor(norm)):
+        raise RuntimeError("not finite")
+    if norm > max_norm:
+        nn.utils.clip_grads_with_norm_(params, max_norm, norm)
+    return torch.as_tensor(norm)
+
+
+@mutant("adds 1e-6 to the norm, as torch does", caught_by=at_the_bound)
 def clip_(params, max_norm):
     grads = [p.grad for p in params if p.grad is not None]
     if not grads:
         return torch.zeros(())
-    norm = torch.cat([g.reshape(-1) for g in grads]).pow(2).sum().sqrt()
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in grads]))
     if norm.isnan() or norm.isinf():
         raise RuntimeError("gradients are not finite")
     scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
@@ -333,13 +420,103 @@ def clip_(params, max_norm):
     return norm
 
 
-@accepted("adds up squares, and copies the scaled values in")
+@mutant("adds 1e-6 to the norm of long gradients", caught_by=scaled)
 def clip_(params, max_norm):
-    params, squares = list(params), torch.zeros(())
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.zeros(())
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in grads]))
+    if not norm.isfinite():
+        raise RuntimeError("gradients are not finite")
+    if norm > max_norm:
+        for g in grads:
+            g.mul_(max_norm / (norm + 1e-6))
+    return norm
+
+
+@mutant("divides and multiplies at the bound too", caught_by=at_the_bound)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.zeros(())
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in grads]))
+    if not norm.isfinite():
+        raise RuntimeError("gradients are not finite")
+    if norm >= max_norm:
+        for g in grads:
+            g.div_(norm).mul_(max_norm)
+    return norm
+
+
+@mutant("takes the root of a sum of squares in the gradients' dtype", caught_by=half)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.zeros(())
+    norm = torch.cat([g.reshape(-1) for g in grads]).pow(2).sum().sqrt()
+    if not norm.isfinite():
+        raise RuntimeError("gradients are not finite")
+    if norm > max_norm:
+        for g in grads:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@mutant("asks the entries, not the norm", caught_by=overflow)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.zeros(())
+    if not all(g.isfinite().all() for g in grads):
+        raise RuntimeError("gradients are not finite")
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in grads]))
+    if norm > max_norm:
+        for g in grads:
+            g.mul_(max_norm / norm)
+    return norm
+
+
+@accepted("the lengths all at once, and a factor that is 1 within the bound")
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.zeros(())
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads)))
+    if norm.isnan() or norm.isinf():
+        raise RuntimeError("gradients are not finite")
+    scale = torch.where(norm > max_norm, max_norm / norm, 1.0)
+    for g in grads:
+        g *= scale
+    return norm
+
+
+@accepted("divides by the largest entry first, so that no square overflows")
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None and p.grad.numel()]
+    if not grads:
+        return torch.zeros(())
+    largest = max(g.abs().max().double() for g in grads)
+    if not all(g.isfinite().all() for g in grads):
+        raise RuntimeError("gradients are not finite")
+    if largest == 0:
+        return torch.zeros((), dtype=grads[0].dtype, device=grads[0].device)
+    exact = sum((g.double() / largest).square().sum() for g in grads).sqrt() * largest
+    norm = exact.to(grads[0].dtype)
+    if norm > max_norm:
+        for g in grads:
+            g.copy_(g.double() * (max_norm / exact))
+    return norm
+
+
+@accepted("adds up squares in float64, and copies the scaled values in")
+def clip_(params, max_norm):
+    params, squares = list(params), torch.zeros((), dtype=torch.float64)
+    dtype = torch.float32
     for p in params:
         if p.grad is not None:
-            squares = squares.to(p.grad) + (p.grad * p.grad).sum()
-    norm = squares.sqrt()
+            dtype = p.grad.dtype
+            squares = squares.to(p.grad.device) + p.grad.double().square().sum()
+    norm = squares.sqrt().to(dtype)
     if not torch.isfinite(norm):
         raise RuntimeError("gradients are not finite")
     for p in params:

@@ -26,26 +26,42 @@ DELTA = "Better means val < best - min_delta. A value that is not better leaves 
 NANS = "Ask `val < best - min_delta`: that is False for NaN. Its opposite is False for NaN too."
 COPY = "state_dict() hands out the model's own tensors, which train on. copy.deepcopy makes others."
 BEST = "After restore the model is what it was when the best value was handed in."
-INTO = "load_state_dict copies numbers into the tensors that the model has."
+INTO = "load_state_dict copies numbers into the tensors that the model has; so does copy_()."
+CACHE = "This buffer is persistent=False: state_dict() leaves it out. named_buffers() has it."
+
+
+class Cached(nn.Linear):
+    """A layer with a buffer that state_dict() leaves out."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__(inputs, outputs)
+        self.register_buffer("cache", torch.zeros(outputs), persistent=False)
+
+
+def tensors_of(model):
+    """All parameters and buffers by name, those that state_dict() leaves out as well."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
 def model_of(number, device):
     """A model with parameters and buffers, all of them filled with a number."""
-    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).to(device)
+    model = nn.Sequential(Cached(3, 2), nn.BatchNorm1d(2)).to(device)
     fill(model, number)
     return model
 
 
 def fill(model, number):
     with torch.no_grad():
-        for t in model.state_dict().values():
+        for t in tensors_of(model).values():
             t.fill_(number)
 
 
 def expect_filled(model, number, when, hint):
     """All parameters and buffers hold this number."""
-    for name, t in model.state_dict().items():
-        expect_equal(t, torch.full_like(t, number), name=f"{name} {when}", hint=hint)
+    for name, t in tensors_of(model).items():
+        wanted = torch.full_like(t, number, requires_grad=False)
+        said = CACHE if name == "0.cache" else hint
+        expect_equal(t.detach(), wanted, name=f"{name} {when}", hint=said)
 
 
 def walk(answer, values, device, hint, patience, *min_delta):
@@ -225,7 +241,7 @@ class Right:
         return val < self.best - self.min_delta
 
     def keep(self, model):
-        self.state = copy.deepcopy(model.state_dict())
+        self.state = {name: t.detach().clone() for name, t in tensors_of(model).items()}
 
     def step(self, val, model):
         val = self.number(val)
@@ -239,17 +255,36 @@ class Right:
     def restore(self, model):
         if self.state is None:
             raise RuntimeError("nothing kept")
+        with torch.no_grad():
+            for name, t in tensors_of(model).items():
+                t.copy_(self.state[name])
+
+
+class Loads(Right):
+    """Goes by the state_dict, which has no buffers with persistent=False."""
+
+    def keep(self, model):
+        self.state = copy.deepcopy(model.state_dict())
+
+    def restore(self, model):
+        if self.state is None:
+            raise RuntimeError("nothing kept")
         model.load_state_dict(self.state)
+
+
+@mutant("keeps a deep copy of the state_dict alone", caught_by=restored)
+class EarlyStop(Loads):
+    pass
 
 
 @mutant("keeps the model's own tensors", caught_by=restored)
 class EarlyStop(Right):
     def keep(self, model):
-        self.state = model.state_dict()
+        self.state = tensors_of(model)
 
 
 @mutant("makes a new dict of the same tensors", caught_by=restored)
-class EarlyStop(Right):
+class EarlyStop(Loads):
     def keep(self, model):
         self.state = dict(model.state_dict())
 
@@ -355,14 +390,14 @@ class EarlyStop(Right):
     def restore(self, model):
         if self.state is None:
             raise RuntimeError("nothing kept")
-        model.load_state_dict(copy.deepcopy(self.state), assign=True)
+        model.load_state_dict(copy.deepcopy(self.state), assign=True, strict=False)
 
 
 @mutant("does nothing where nothing was kept", caught_by=nothing)
 class EarlyStop(Right):
     def restore(self, model):
         if self.state is not None:
-            model.load_state_dict(self.state)
+            super().restore(model)
 
 
 @mutant("keeps the last model", caught_by=restored)
@@ -384,14 +419,14 @@ class EarlyStop:
         self.seen += 1
         if self.best - val > self.min_delta:
             self.best, self.at = val, self.seen
-            self.kept = {k: v.clone() for k, v in model.state_dict().items()}
+            self.kept = {k: v.detach().clone() for k, v in tensors_of(model).items()}
         return self.seen - self.at >= self.patience
 
     def restore(self, model):
         if not self.kept:
             raise RuntimeError("no best so far")
         with torch.no_grad():
-            for name, t in model.state_dict().items():
+            for name, t in tensors_of(model).items():
                 t.copy_(self.kept[name])
 
 
@@ -415,3 +450,6 @@ class EarlyStop:
         if not hasattr(self, "model"):
             raise RuntimeError("no best so far")
         model.load_state_dict(self.model.state_dict())
+        kept = dict(self.model.named_buffers())
+        for name, buffer in model.named_buffers():
+            buffer.copy_(kept[name])

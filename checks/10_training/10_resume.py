@@ -1,5 +1,6 @@
 """Judges lessons/10_training/10_resume.md."""
 
+import copy
 import os
 import pathlib
 import pickle
@@ -384,6 +385,62 @@ def partial(answer, rng, device):
                 )
 
 
+def roles(saved, run):
+    """Under which name a saved dict has the model, the optimizer and so on, where that is plain."""
+    found = {}
+    for name, part in saved.items() if isinstance(saved, dict) else ():
+        if isinstance(part, torch.Tensor) and part.shape == torch.get_rng_state().shape:
+            found["rng"] = name
+        elif isinstance(part, dict):
+            for role, own in zip(("model", "opt", "sched"), run, strict=True):
+                if part.keys() == own.state_dict().keys():
+                    found[role] = name
+    return found
+
+
+def damaged(saved, run):
+    """What has every part, one of which does not fit: (words, a saved dict)."""
+    where = roles(saved, run)
+    if "model" in where:
+        model = saved[where["model"]]
+        last = list(model)[-1]
+        short = {name: t for name, t in model.items() if name != last}
+        yield f"a file whose model lacks {last}", {**saved, where["model"]: short}
+        wide = {**model, last: torch.ones(3, 3)}
+        yield f"a file with another shape for {last}", {**saved, where["model"]: wide}
+    if "opt" in where:
+        opt = saved[where["opt"]]
+        groups = {**opt, "param_groups": opt["param_groups"] * 2}
+        yield "a file whose optimizer has twice the groups", {**saved, where["opt"]: groups}
+    if "sched" in where:
+        yield "a file whose schedule is None", {**saved, where["sched"]: None}
+    if "rng" in where:
+        half = saved[where["rng"]][:100].clone()
+        yield "a file with a part of the generator's state", {**saved, where["rng"]: half}
+
+
+@check("a file with a part that does not fit is an error, and nothing has changed")
+def rolled_back(answer, rng, device):
+    run = build(rng, device)
+    train(run, 3, device)
+    hint = "load_state_dict copies what fits and raises afterwards. Keep copies of all states, and "
+    hint += "put them back before the error goes on."
+    with folder() as place:
+        path = os.path.join(place, "run.pt")
+        save(answer, path, run, 3)
+        saved = torch.load(path, map_location="cpu", weights_only=True)
+        for what, part in damaged(saved, run):
+            torch.save(part, path)
+            train(run, 1, device)
+            before, dice = numbers(run), torch.get_rng_state()
+            with expect_raises(Exception, f"{what} is loaded without an error", hint=hint):
+                answer.load_state(path, *run)
+            name = f"after the failed load of {what}, run"
+            expect_equal(numbers(run), before, name=name, hint=hint)
+            same = torch.equal(torch.get_rng_state(), dice)
+            expect_true(same, f"the generator has moved after {what}", hint=hint)
+
+
 def content(model, opt, sched, step):
     """What a right file has."""
     return {
@@ -448,6 +505,21 @@ def load_state(path, model, opt, sched):
     torch.set_rng_state(found["rng"])
     torch.cuda.set_rng_state_all(found["cuda"])
     return found["step"]
+
+
+@mutant("puts the parts back one by one and keeps no copies", caught_by=rolled_back)
+def load_state(path, model, opt, sched):
+    return put_back(read(path), "", model, opt, sched)
+
+
+@mutant("rolls the model back alone", caught_by=rolled_back)
+def load_state(path, model, opt, sched):
+    found, before = read(path), copy.deepcopy(model.state_dict())
+    try:
+        return put_back(found, "", model, opt, sched)
+    except Exception:
+        model.load_state_dict(before)
+        raise
 
 
 @mutant("takes the parts that it finds", caught_by=partial)
@@ -575,12 +647,16 @@ def save_state(path, model, opt, sched, step):
         raise
 
 
-@accepted("puts the generators back first, and by the generator itself")
+@accepted("tries all parts on copies first, and puts the generators back by themselves")
 def load_state(path, model, opt, sched):
     with open(path, "rb") as file:
         found = torch.load(file, map_location=lambda storage, place: storage, weights_only=True)
     if missing := {"model", "opt", "sched", "step", "rng", "cuda"} - found.keys():
         raise ValueError(f"{path} has no {missing}")
+    trial = copy.deepcopy((model, opt, sched))
+    for part, name in zip(trial, ("model", "opt", "sched"), strict=True):
+        part.load_state_dict(found[name])
+    torch.Generator().set_state(found["rng"])
     torch.default_generator.set_state(found["rng"])
     for i, state in enumerate(found["cuda"]):
         torch.cuda.set_rng_state(state, i)

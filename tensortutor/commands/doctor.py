@@ -166,8 +166,14 @@ def pytorch(session: Session) -> Iterator[Finding]:
     yield Finding("pytorch", "note" if status.caution else "ok", value, status.caution)
     for one in status.devices:
         chosen = " (chosen)" if one == status.device else ""
-        yield Finding("device", "ok", describe(one) + chosen)
-    if len(status.devices) == 1 and shutil.which("nvidia-smi"):
+        if one.trouble:
+            yield Finding("device", "note", describe(one), f"It cannot be used now: {one.trouble}")
+        else:
+            yield Finding("device", "ok", describe(one) + chosen)
+    if status.why_no_card:
+        advice = "The lessons run on the processor. Those about GPUs say what they cannot show."
+        yield Finding("device", "note", f"no GPU: {status.why_no_card}", advice)
+    elif len(status.devices) == 1 and shutil.which("nvidia-smi"):
         yield Finding(
             "device",
             "note",

@@ -12,7 +12,7 @@ from tensortutor.course.model import Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import built_on, opened_by, shown_by
 from tensortutor.learner.workspace import file_name
-from tensortutor.protocol.drawings import Drawing, Picture, Plot
+from tensortutor.protocol.drawings import DRAWINGS, Drawing
 from tensortutor.protocol.events import (
     CheckStarted,
     Event,
@@ -49,7 +49,7 @@ def run(session: Session, arguments: Namespace) -> int:
     for event in session.explained(follow(runner, job)):
         if session.json:
             session.printer.json(event_to_json(event))
-        elif isinstance(event, (Plot, Picture)):
+        elif isinstance(event, DRAWINGS):
             drawings[event.title] = event
         elif isinstance(event, LENS):
             _show(session, event, job.source)

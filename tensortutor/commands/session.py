@@ -164,6 +164,7 @@ class Session:
             sandbox=self.options.sandbox,
             python=self.options.python,
             scratch=self.paths.scratch,
+            data=self.paths.data,
             preload=preload,
         )
         runner = Runner(settings)

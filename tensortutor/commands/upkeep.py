@@ -42,6 +42,7 @@ def where(session: Session, arguments: Namespace) -> int:
             "progress": paths.progress,
             "code": paths.work,
             "scratch": paths.scratch,
+            "data": paths.data,
             "backups": paths.backups,
             "settings": paths.settings,
             "course": session.course.root,

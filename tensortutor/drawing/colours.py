@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tensortutor.drawing.rows import RGB
+from tensortutor.drawing.spans import RGB
 
 # Points of matplotlib's viridis: brightness grows evenly, so it reads without colours as well.
 SEQUENTIAL: tuple[RGB, ...] = (
@@ -14,6 +14,11 @@ DIVERGING: tuple[RGB, ...] = (
     (255, 205, 130),
 )  # fmt: skip
 """Blue below zero, dark at zero, orange above."""
+CLASSES: tuple[RGB, ...] = (
+    (86, 180, 233), (230, 159, 0), (0, 158, 115), (204, 121, 167), (240, 228, 66), (0, 114, 178),
+    (213, 94, 0), (153, 153, 153),
+)  # fmt: skip
+"""Okabe and Ito's colours, which those who do not tell red from green can tell apart."""
 NOT_FINITE: RGB = (255, 0, 170)
 RAMP = " .:-=+*#%@"
 
@@ -35,6 +40,12 @@ def between(points: tuple[RGB, ...], share: float) -> RGB:
     rest = place - first
     a, b = points[first], points[first + 1]
     red, green, blue = (round(x + (y - x) * rest) for x, y in zip(a, b, strict=True))
+    return red, green, blue
+
+
+def darker(colour: RGB, share: float = 0.55) -> RGB:
+    """The colour as a ground for signs that are light."""
+    red, green, blue = (round(part * share) for part in colour)
     return red, green, blue
 
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from tensortutor.drawing.colours import NOT_FINITE, RAMP, brightness, palette
 from tensortutor.drawing.png import Pixels, decode
-from tensortutor.drawing.rows import RGB, Look, Row, Span, clean, clip, wrap
 from tensortutor.drawing.scale import written
+from tensortutor.drawing.spans import RGB, Look, Row, Span, clean, clip, wrap
 from tensortutor.protocol.drawings import Picture
 
 UPPER = "▀"

@@ -1,15 +1,18 @@
 """A plot as rows of text: curves in dots, axes with round numbers, a legend by sign."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from tensortutor.drawing.canvas import ASCII, BRAILLE, COARSE, Canvas, Dots
-from tensortutor.drawing.rows import Look, Row, Span, clean, clip, text_of, width_of, wrap
 from tensortutor.drawing.scale import Scale, scale_of, written
-from tensortutor.protocol.drawings import Plot
+from tensortutor.drawing.spans import Look, Row, Span, clean, clip, text_of, width_of, wrap
+from tensortutor.protocol.drawings import Plot, Series
 
 Cell = tuple[int, int]
 """A column and a row."""
 SIGNS, ASCII_SIGNS = "●○▲△■□◆◇", "*+ox#@%&"
+BANDS, ASCII_BANDS = "░▒", "-=~_"
+FILLINGS = frozenset(BANDS + ASCII_BANDS)
 FRAME, ASCII_FRAME = "│┤└─┬", "|++-+"
 """Upright, a tick on it, the corner, the level line, a tick on that."""
 NOTHING = "no numbers to draw yet"
@@ -63,6 +66,9 @@ def legend_rows(plot: Plot, width: int, look: Look) -> list[Row]:
         sign = Span(sign_of(number, look), number)
         rows[-1] += [sign, Span(f" {name}"), Span(f" {value}" if value else "", dim=True)]
         taken += size
+        if series.low and taken + 7 <= width:
+            rows[-1] += [Span(f" {band_sign(number, look)}", number), Span(" band", dim=True)]
+            taken += 7
     return rows
 
 
@@ -95,7 +101,8 @@ def field_rows(plot: Plot, width: int, height: int, look: Look) -> list[Row]:
     ]
     whole = all(x == int(x) for points in shown for x, _ in points)
     across = scale_of((x for points in shown for x, _ in points), whole=whole)
-    upward = scale_of(y for points in shown for _, y in points)
+    ends = [y for one in plot.series for y in (*one.low, *one.high) if y is not None]
+    upward = scale_of([*(y for points in shown for _, y in points), *ends])
     if across is None or upward is None:
         return [[Span(clip(NOTHING, width), dim=True)]]
     ticks = upward.ticks(max((height - 2) // 2, 1))
@@ -104,7 +111,8 @@ def field_rows(plot: Plot, width: int, height: int, look: Look) -> list[Row]:
     columns = width - margin - 1 if has_axes else width
     rows = height - 2 if has_axes else height
     canvas = Canvas(columns, rows, field_dots(plot, look))
-    marks = draw(plot, canvas, across, upward, look)
+    marks = bands(plot.series, canvas, across, upward, look)
+    marks |= draw(plot.series, canvas, across, upward, look)
     field = [field_row(canvas, marks, row, look) for row in range(rows)]
     if not has_axes:
         return field
@@ -116,7 +124,11 @@ def field_rows(plot: Plot, width: int, height: int, look: Look) -> list[Row]:
         for row in range(rows)
     ]
     framed = [[side, *cells] for side, cells in zip(sides, field, strict=True)]
-    return framed + level_axis(across, canvas, margin, frame)
+    places_across = [
+        (across.place(value, canvas.width) // canvas.dots.across, text)
+        for value, text in across.ticks(max(columns // 10, 1))
+    ]
+    return framed + level_axis(columns, places_across, margin, frame)
 
 
 def field_dots(plot: Plot, look: Look) -> Dots:
@@ -131,13 +143,43 @@ def upward_place(scale: Scale, value: float, canvas: Canvas) -> int:
     return canvas.height - 1 - scale.place(value, canvas.height)
 
 
+def bands(
+    curves: Sequence[Series], canvas: Canvas, across: Scale, upward: Scale, look: Look
+) -> dict[Cell, tuple[str, int]]:
+    """The signs that fill the bands of the series, by cell."""
+    cells: dict[Cell, tuple[str, int]] = {}
+    wide, down = canvas.dots.across, canvas.dots.down
+    for number, series in enumerate(curves):
+        sign = band_sign(number, look)
+        known = [
+            (across.place(x, canvas.width), upward_place(upward, high, canvas) // down,
+             upward_place(upward, low, canvas) // down)
+            for x, low, high in zip(series.xs, series.low, series.high, strict=False)
+            if low is not None and high is not None
+        ]  # fmt: skip
+        for (x0, top0, end0), (x1, top1, end1) in pairwise([*known[:1], *known]):
+            for x in range(x0, x1 + 1):
+                share = (x - x0) / ((x1 - x0) or 1)
+                first = round(top0 + (top1 - top0) * share)
+                last = round(end0 + (end1 - end0) * share)
+                for row in range(min(first, last), max(first, last) + 1):
+                    cells[x // wide, row] = (sign, number)
+    return cells
+
+
+def band_sign(number: int, look: Look) -> str:
+    """The sign that fills the band of a series."""
+    signs = BANDS if look.unicode else ASCII_BANDS
+    return signs[number % len(signs)]
+
+
 def draw(
-    plot: Plot, canvas: Canvas, across: Scale, upward: Scale, look: Look
+    curves: Sequence[Series], canvas: Canvas, across: Scale, upward: Scale, look: Look
 ) -> dict[Cell, tuple[str, int]]:
     """Put the series on the canvas. Returns the signs to set over its cells."""
     marks: dict[Cell, tuple[str, int]] = {}
-    many = len(plot.series)
-    for number, series in enumerate(plot.series):
+    many = len(curves)
+    for number, series in enumerate(curves):
         dots = [
             None if y is None
             else (across.place(x, canvas.width), upward_place(upward, y, canvas))
@@ -171,8 +213,12 @@ def field_row(canvas: Canvas, marks: dict[Cell, tuple[str, int]], row: int, look
     """One row of cells, neighbours of one series as one span."""
     spans: Row = []
     for column in range(canvas.columns):
-        text, owner = marks.get((column, row)) or canvas.cell(column, row)
-        if owner >= 0 and canvas.dots is COARSE:
+        text, owner = canvas.cell(column, row)
+        over = marks.get((column, row))
+        # The filling of a band stands behind the curves, a sign before them.
+        if over is not None and (owner < 0 or over[0] not in FILLINGS):
+            text, owner = over
+        elif owner >= 0 and canvas.dots is COARSE:
             text = sign_of(owner, look)
         if spans and spans[-1].series == owner:
             spans[-1] = Span(spans[-1].text + text, owner)
@@ -181,13 +227,14 @@ def field_row(canvas: Canvas, marks: dict[Cell, tuple[str, int]], row: int, look
     return spans
 
 
-def level_axis(scale: Scale, canvas: Canvas, margin: int, frame: str) -> list[Row]:
-    """The line below the field, and the numbers below that."""
-    line, numbers = [frame[3]] * canvas.columns, [" "] * canvas.columns
+def level_axis(
+    columns: int, ticks: Sequence[tuple[int, str]], margin: int, frame: str
+) -> list[Row]:
+    """The line below the field, and the numbers below that. ticks: by column, what it says."""
+    line, numbers = [frame[3]] * columns, [" "] * columns
     free = 0
-    for value, text in scale.ticks(max(canvas.columns // 10, 1)):
-        column = scale.place(value, canvas.width) // canvas.dots.across
-        start = min(max(column - len(text) // 2, 0), canvas.columns - len(text))
+    for column, text in ticks:
+        start = min(max(column - len(text) // 2, 0), columns - len(text))
         if start < free:
             continue  # it would run into its neighbour
         line[column] = frame[4]

@@ -4,10 +4,14 @@ import os
 import shutil
 from typing import TextIO
 
+from tensortutor.drawing import cell_grid, histogram
+from tensortutor.drawing.area_map import area_map_rows
+from tensortutor.drawing.cell_grid import cell_grid_rows
+from tensortutor.drawing.histogram import histogram_rows
 from tensortutor.drawing.picture import picture_rows
 from tensortutor.drawing.plot import plot_rows
-from tensortutor.drawing.rows import RGB, Look, Row, Span, is_unicode
-from tensortutor.protocol.drawings import Drawing, Plot
+from tensortutor.drawing.spans import RGB, Look, Row, Span, is_unicode
+from tensortutor.protocol.drawings import AreaMap, CellGrid, Drawing, Histogram, Plot
 
 WIDEST, PLOT_HEIGHT, PICTURE_HEIGHT = 80, 16, 24
 SERIES = ("36", "33", "35", "32", "34", "31", "96", "93")
@@ -21,13 +25,28 @@ def drawing_rows(
     """Any drawing in at most so many rows and cells."""
     if isinstance(drawing, Plot):
         return plot_rows(drawing, width, height, look, titled=titled)
+    if isinstance(drawing, Histogram):
+        return histogram_rows(drawing, width, height, look, titled=titled)
+    if isinstance(drawing, AreaMap):
+        return area_map_rows(drawing, width, height, look, titled=titled)
+    if isinstance(drawing, CellGrid):
+        return cell_grid_rows(drawing, width, height, look, titled=titled)
     return picture_rows(drawing, width, height, look, titled=titled)
+
+
+def natural_height(drawing: Drawing, width: int, look: Look) -> int:
+    """So many rows show it well, words included."""
+    if isinstance(drawing, CellGrid):
+        return cell_grid.natural_height(drawing, width, look)
+    if isinstance(drawing, Histogram):
+        return histogram.natural_height(drawing)
+    return PLOT_HEIGHT if isinstance(drawing, Plot) else PICTURE_HEIGHT
 
 
 def lines(drawing: Drawing, look: Look, columns: int) -> list[str]:
     """A drawing as text, as wide as is good to read; with colour sequences if it may have them."""
-    height = PLOT_HEIGHT if isinstance(drawing, Plot) else PICTURE_HEIGHT
-    rows = drawing_rows(drawing, min(columns, WIDEST), height, look)
+    width = min(columns, WIDEST)
+    rows = drawing_rows(drawing, width, natural_height(drawing, width, look), look)
     return ["".join(paint(span) if look.colour else span.text for span in row) for row in rows]
 
 

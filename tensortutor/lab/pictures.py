@@ -12,11 +12,11 @@ import torch
 from torch.nn.functional import avg_pool2d, max_pool2d
 
 from tensortutor.drawing.png import Pixels, encode
-from tensortutor.lab.aside import eager, unseen
-from tensortutor.lab.board import BOARD
+from tensortutor.lab.display import DISPLAY
+from tensortutor.lab.isolation import hidden_from_modes, never_traced
 from tensortutor.protocol.drawings import LONGEST_WORDS, Picture
 
-OURS = ("tensortutor.lab.", "torch._dynamo.")
+OWN_MODULES = ("tensortutor.lab.", "torch._dynamo.")
 """Modules that stand between a program's line and what it calls here."""
 MOST_PIXELS = 480
 """Pixels along a side of an image: even noise of this size fits an event."""
@@ -37,7 +37,7 @@ class Shown(NamedTuple):
     high: float = 0.0
 
 
-@eager
+@never_traced
 def image(tensor: Any, *, title: str = "") -> None:
     """Draw a tensor as an image.
 
@@ -53,10 +53,10 @@ def image(tensor: Any, *, title: str = "") -> None:
     """
     tensor = as_tensor(tensor, "image")
     images = layers(tensor)
-    draw("image", str(title) or place(), tensor, lambda: drawn_image(tensor.shape, images))
+    draw("image", str(title) or calling_line(), tensor, lambda: drawn_image(tensor.shape, images))
 
 
-@eager
+@never_traced
 def show(tensor: Any, *, title: str = "") -> None:
     """Draw the values of a tensor as a map, and its shape, dtype, device and range below.
 
@@ -68,7 +68,7 @@ def show(tensor: Any, *, title: str = "") -> None:
     Raises TypeError for what is no tensor.
     """
     tensor = as_tensor(tensor, "show")
-    draw("heat", str(title) or place(), tensor, lambda: drawn_values(tensor))
+    draw("heat", str(title) or calling_line(), tensor, lambda: drawn_values(tensor))
 
 
 def as_tensor(value: Any, function: str) -> torch.Tensor:
@@ -82,10 +82,10 @@ def as_tensor(value: Any, function: str) -> torch.Tensor:
     return value.detach()
 
 
-def place() -> str:
+def calling_line() -> str:
     """The line of the program that has called `image` or `show`: its number and its text."""
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(OURS):
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(OWN_MODULES):
         frame = frame.f_back
     source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
     where = f"line {frame.f_lineno}"
@@ -93,10 +93,10 @@ def place() -> str:
 
 
 def draw(kind: str, title: str, tensor: torch.Tensor, make: Callable[[], Shown]) -> None:
-    """Put a picture of a tensor on the board."""
+    """Put a picture of a tensor on the display."""
 
     def made() -> Picture:
-        with unseen(), torch.no_grad():
+        with hidden_from_modes(), torch.no_grad():
             try:
                 shown = make()
             except (RuntimeError, TypeError):  # a stand-in of some kind: meta, fake, batched
@@ -104,14 +104,19 @@ def draw(kind: str, title: str, tensor: torch.Tensor, make: Callable[[], Shown])
                 shown = Shown(None, f"{about}: no values to see")
             return picture(kind, title, shown)
 
-    BOARD.draw(title[:LONGEST_WORDS], made)
+    DISPLAY.draw(title[:LONGEST_WORDS], made)
 
 
 def picture(kind: str, title: str, shown: Shown) -> Picture:
     """The event of a picture."""
     pixels, caption, low, high = shown
-    png = base64.b64encode(encode(pixels)).decode() if pixels is not None else ""
+    png = base64_of(pixels) if pixels is not None else ""
     return Picture(title[:LONGEST_WORDS], kind, png, caption[:LONGEST_WORDS], low, high)
+
+
+def base64_of(pixels: Pixels) -> str:
+    """The pixels as a PNG file in base64."""
+    return base64.b64encode(encode(pixels)).decode()
 
 
 # Images
@@ -174,11 +179,11 @@ def side_by_side(images: torch.Tensor) -> torch.Tensor:
     across = math.ceil(math.sqrt(count * height / width))
     across = min(max(across, 1), count)
     down = math.ceil(count / across)
-    sheet = images.new_zeros(channels, down * (height + 1) - 1, across * (width + 1) - 1)
+    tiled = images.new_zeros(channels, down * (height + 1) - 1, across * (width + 1) - 1)
     for number in range(count):
         top, left = number // across * (height + 1), number % across * (width + 1)
-        sheet[:, top : top + height, left : left + width] = images[number]
-    return sheet.cpu()
+        tiled[:, top : top + height, left : left + width] = images[number]
+    return tiled.cpu()
 
 
 def brightness(values: torch.Tensor) -> tuple[torch.Tensor, str]:

@@ -1,15 +1,15 @@
-"""Plots: series of numbers by label, on one sheet per title."""
+"""Plots: series of numbers by label, on one plot per title."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from tensortutor.lab import thin
-from tensortutor.lab.aside import eager, unseen
-from tensortutor.lab.board import BOARD
-from tensortutor.lab.values import Held, held, is_number, number, numbers
+from tensortutor.lab import downsample
+from tensortutor.lab.display import DISPLAY
+from tensortutor.lab.isolation import hidden_from_modes, never_traced
+from tensortutor.lab.numbers import Snapshot, is_number, number, numbers, snapshot
 from tensortutor.protocol.drawings import LONGEST_WORDS, MOST_SERIES, Plot, Series
 
 Numbers = Iterable[Any] | torch.Tensor | float
@@ -20,35 +20,62 @@ class Line:
     """A series as it was handed in. count: how many values it had then."""
 
     style: str
-    ys: Held
-    xs: Held | None
+    ys: Snapshot
+    xs: Snapshot | None
     count: int
+    low: Snapshot | None = None
+    high: Snapshot | None = None
 
     @property
     def is_emptied(self) -> bool:
         """The program has taken values out of the list since then."""
-        return len(self.ys) < self.count or (self.xs is not None and len(self.xs) < self.count)
+        return len(self.ys) < self.count or any(len(v) < self.count for v in self.beside)
+
+    @property
+    def beside(self) -> list[Snapshot]:
+        """What has a value for each y: xs and the ends of the band, as far as they were given."""
+        return [values for values in (self.xs, self.low, self.high) if values is not None]
 
     def read(self, label: str) -> Series:
         """The series as an event holds it."""
         ys = numbers(self.ys, self.count)
         xs = None if self.xs is None else numbers(self.xs, self.count)
-        return thin.series(label, self.style, xs, ys)
+        low = None if self.low is None else numbers(self.low, self.count)
+        high = None if self.high is None else numbers(self.high, self.count)
+        return downsample.series(label, self.style, xs, ys, low, high)
+
+
+class Point(NamedTuple):
+    """A single point, and the ends of a band there."""
+
+    y: float
+    x: float | None
+    low: float | None
+    high: float | None
+
+
+class Grown(NamedTuple):
+    """The points of a label that were handed in one by one."""
+
+    ys: list[float]
+    xs: list[float]
+    low: list[float] | None
+    high: list[float] | None
 
 
 @dataclass
-class Sheet:
+class Curves:
     """What has been plotted under one title. read: each line that was read last, and its series."""
 
     title: str
     lines: dict[str, Line] = field(default_factory=dict)
     read: dict[str, tuple[Line, Series]] = field(default_factory=dict)
-    grown: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+    grown: dict[str, Grown] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
 
     def make(self) -> Plot:
         """The plot as it is now."""
-        with unseen():
+        with hidden_from_modes():
             series = tuple(self._series(label, line) for label, line in list(self.lines.items()))
         return Plot(self.title, series, len(self.left_out))
 
@@ -57,26 +84,34 @@ class Sheet:
         if before is not None and (line is before[0] or line.is_emptied):
             return before[1]
         if line.is_emptied:
-            line.count = min(len(line.ys), len(line.ys if line.xs is None else line.xs))
+            line.count = min(map(len, [line.ys, *line.beside]))
         series = line.read(label)
         self.read[label] = line, series
         return series
 
-    def grow(self, label: str, y: float, x: float | None) -> tuple[list[float], list[float]]:
+    def grow(self, label: str, style: str, point: Point) -> Line:
         """Add a single point to those of this label."""
-        ys, xs = self.grown.setdefault(label, ([], []))
-        xs.append(float(len(ys)) if x is None else x)
-        ys.append(y)
-        return ys, xs
+        grown = self.grown.get(label)
+        if grown is None:
+            band: list[list[float] | None] = [None, None] if point.low is None else [[], []]
+            grown = self.grown[label] = Grown([], [], *band)
+        if (grown.low is None) != (point.low is None):
+            raise ValueError(f"plot got a band for some of the numbers of {label!r} only.")
+        grown.xs.append(float(len(grown.ys)) if point.x is None else point.x)
+        grown.ys.append(point.y)
+        for values, value in ((grown.low, point.low), (grown.high, point.high)):
+            if values is not None and value is not None:
+                values.append(value)
+        return Line(style, grown.ys, grown.xs, len(grown.ys), grown.low, grown.high)
 
 
-_sheets: dict[str, Sheet] = {}
+_plots: dict[str, Curves] = {}
 
 
-@eager
+@never_traced
 def plot(
     ys: Numbers, xs: Numbers | None = None, *, label: str = "", title: str = "",
-    points: bool = False,
+    points: bool = False, low: Numbers | None = None, high: Numbers | None = None,
 ) -> None:  # fmt: skip
     """Draw a series of numbers, in the tutor at once and while the program runs.
 
@@ -86,37 +121,50 @@ def plot(
     curve. xs: where they stand, as many; 0, 1, 2, ... if left out.
     label: calls with different labels draw beside each other, calls with the same label take each
     other's place. At most 8 of them. title: calls with different titles draw different plots.
-    points: draw dots, and no line from one to the next.
+    points: draw dots, and no line from one to the next. low, high: the ends of a band around the
+    curve, as many numbers as ys; both or none. For single numbers they are single numbers, too.
 
-    NaN and infinite values leave a gap and are counted. Many values are thinned so that the highest
-    and lowest of each stretch stay. A call costs microseconds, however long the list has become:
-    it is read some 20 times a second at most, and last when the program ends.
+    NaN and infinite values leave a gap and are counted; the band has a gap where one of its ends is
+    not finite. Many values are downsampled so that the
+    highest and lowest of each stretch stay. A call costs microseconds, however long the list has
+    become: it is read some 20 times a second at most, and last when the program ends.
 
-    Raises TypeError for what are no numbers, ValueError for xs of another length than ys, or for
-    a tensor of more than one dimension.
+    Raises TypeError for what are no numbers, ValueError for xs, low or high of another length than
+    ys, for one of low and high alone, and for a tensor of more than one dimension.
     """
     label, title = str(label)[:LONGEST_WORDS], str(title)[:LONGEST_WORDS]
-    sheet = _sheets.get(title)
-    if sheet is None:
-        sheet = _sheets[title] = Sheet(title)
-    if label not in sheet.lines and len(sheet.lines) == MOST_SERIES:
-        sheet.left_out.add(label)
+    curves = _plots.get(title)
+    if curves is None:
+        curves = _plots[title] = Curves(title)
+    if label not in curves.lines and len(curves.lines) == MOST_SERIES:
+        curves.left_out.add(label)
         return
     style = "points" if points else "line"
+    if (low is None) != (high is None):
+        missing = "high" if high is None else "low"
+        raise ValueError(f"plot got one end of a band. Give it `{missing}` as well, or neither.")
     if is_number(ys):
-        own, places = sheet.grow(label, number(ys), None if xs is None else number(xs))
-        sheet.lines[label] = Line(style, own, places, len(own))
+        x, *ends = (None if value is None else number(value) for value in (xs, low, high))
+        curves.lines[label] = curves.grow(label, style, Point(number(ys), x, *ends))
     else:
-        sheet.lines[label] = line(style, ys, xs)
-    BOARD.draw(title, sheet.make, at_end=True)
+        curves.lines[label] = line(style, ys, xs, low, high)
+    DISPLAY.draw(title, curves.make, at_end=True)
 
 
-def line(style: str, ys: Any, xs: Any) -> Line:
-    """A series to be read later. Raises ValueError if xs and ys differ in length."""
-    if xs is not None and is_number(xs):
-        raise TypeError("plot got many ys and a single x. Give it as many xs, or none.")
-    ys = held(ys)
-    xs = None if xs is None else held(xs)
-    if xs is not None and len(xs) != len(ys):
-        raise ValueError(f"plot got {len(ys)} ys and {len(xs)} xs; it needs as many of both.")
-    return Line(style, ys, xs, len(ys))
+def line(style: str, ys: Any, xs: Any, low: Any = None, high: Any = None) -> Line:
+    """A series to be read later. Raises ValueError if what belongs to the ys differs in length."""
+    ys = snapshot(ys)
+    beside: list[Snapshot | None] = []
+    for name, values in (("xs", xs), ("low", low), ("high", high)):
+        if values is not None and is_number(values):
+            one = "a single x" if name == "xs" else f"a single `{name}`"
+            raise TypeError(f"plot got many ys and {one}. Give it as many, or none.")
+        held = None if values is None else snapshot(values)
+        if held is not None and len(held) != len(ys):
+            words = name if name == "xs" else f"numbers in `{name}`"
+            raise ValueError(
+                f"plot got {len(ys)} ys and {len(held)} {words}; it needs as many of both."
+            )
+        beside.append(held)
+    places, lowest, highest = beside
+    return Line(style, ys, places, len(ys), lowest, highest)

@@ -54,6 +54,11 @@ class Paths:
         return self.home / "scratch"
 
     @property
+    def data(self) -> Path:
+        """The learner's own data files, which programs may read."""
+        return self.home / "data"
+
+    @property
     def backups(self) -> Path:
         """What was put aside by a reset."""
         return self.home / "backups"

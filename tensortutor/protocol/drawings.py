@@ -1,4 +1,4 @@
-"""What a program has drawn: plots as numbers, pictures as pixels. Bounded, like all events.
+"""What a program has drawn: numbers, pixels or cells, bounded like all events.
 
 A drawing is known by its title: a later one of the same title takes the place of the earlier.
 """
@@ -19,6 +19,15 @@ MOST_PICTURE = 960_000
 """Characters of a picture's PNG in base64: with the rest it fits a frame of the protocol."""
 STYLES = ("line", "points")
 PICTURES = ("image", "heat")
+MOST_BINS = 200
+"""Bins of a histogram."""
+MOST_AREAS = 16
+"""Different areas of one map: bands between contour levels, or classes."""
+MOST_ROWS, MOST_COLUMNS, MOST_BLOCKS = 16, 24, 8
+"""Cells of one block of a grid, and blocks."""
+LONGEST_CELL = 12
+"""Characters of a cell of a grid."""
+AREA_MAPS = ("contour", "regions")
 
 
 def require(right: bool, sentence: str) -> None:
@@ -33,7 +42,8 @@ class Series:
 
     label: "" for none. style: "line" or "points". xs, ys: as many of one as of the other; finite,
     and None in ys where there is no number: a gap. count: how many values there were before they
-    were thinned. nan, inf: how many of these were NaN or infinite; first: the x of the first.
+    were downsampled. nan, inf: how many of these were NaN or infinite; first: the x of the first.
+    low, high: the ends of a band around the curve, as many as ys; empty for none.
     """
 
     label: str
@@ -44,13 +54,19 @@ class Series:
     nan: int = 0
     inf: int = 0
     first: float = 0.0
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
 
     def __post_init__(self) -> None:
         require(len(self.label) <= LONGEST_WORDS, "Series.label is too long")
         require(len(self.xs) == len(self.ys), "Series.xs and Series.ys differ in length")
         require(len(self.xs) <= MOST_POINTS, "Series has too many points")
         require(self.style in STYLES, f"there is no style {self.style[:20]!r} of a series")
-        numbers = (*self.xs, *(y for y in self.ys if y is not None), self.first)
+        ends = (self.low, self.high)
+        require(all(len(e) in (0, len(self.ys)) for e in ends), "Series.low or .high has a gap")
+        require(len(self.low) == len(self.high), "Series.low and Series.high differ in length")
+        numbers = [*self.xs, self.first]
+        numbers += [y for part in (self.ys, *ends) for y in part if y is not None]
         require(all(map(math.isfinite, numbers)), "Series has a number that is not finite")
 
 
@@ -93,4 +109,147 @@ class Picture:
         require(finite, "Picture has a number that is not finite")
 
 
-Drawing = Plot | Picture
+@dataclass(frozen=True)
+class Bars:
+    """One series of a histogram.
+
+    counts: how many values fall into each bin. count: how many values there were; nan, inf: how
+    many of these have no bin. mean, std: of the finite ones.
+    """
+
+    label: str
+    counts: tuple[int, ...]
+    count: int = 0
+    nan: int = 0
+    inf: int = 0
+    mean: float = 0.0
+    std: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(len(self.label) <= LONGEST_WORDS, "Bars.label is too long")
+        require(len(self.counts) <= MOST_BINS, "Bars has too many bins")
+        require(all(count >= 0 for count in self.counts), "Bars has a negative count")
+        finite = math.isfinite(self.mean) and math.isfinite(self.std)
+        require(finite, "Bars has a number that is not finite")
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of values by bin, all series in the same bins.
+
+    edges: from the lower end of the first bin to the upper end of the last; empty where there is
+    no finite value. left_out: series beyond the first MOST_SERIES, which are not drawn.
+    """
+
+    title: str
+    edges: tuple[float, ...]
+    series: tuple[Bars, ...]
+    left_out: int = 0
+
+    def __post_init__(self) -> None:
+        require(len(self.title) <= LONGEST_WORDS, "Histogram.title is too long")
+        require(len(self.series) <= MOST_SERIES, "Histogram has too many series")
+        bins = max(len(self.edges) - 1, 0)
+        fits = all(len(bars.counts) == bins for bars in self.series)
+        require(fits, "Histogram.edges do not fit the counts")
+        require(all(map(math.isfinite, self.edges)), "Histogram has an edge that is not finite")
+        rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
+        require(rising, "Histogram.edges do not rise")
+
+
+@dataclass(frozen=True)
+class AreaMap:
+    """A plane divided into areas, with curves and points over it.
+
+    kind: "contour" (areas are the bands between `levels`, the first below the first level) or
+    "regions" (areas are classes, called `names`). png: base64 of a grey picture, the top row at
+    `high_y`; a pixel is the number of its area, a transparent one has none. low_x, high_x, low_y,
+    high_y: what the outer edges of the picture stand for. series: styles as in a plot; in a map of
+    regions the points of class N are the series N.
+    """
+
+    title: str
+    kind: str
+    png: str
+    low_x: float
+    high_x: float
+    low_y: float
+    high_y: float
+    levels: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()
+    series: tuple[Series, ...] = ()
+    left_out: int = 0
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        words = (self.title, self.caption, *self.names)
+        require(all(len(text) <= LONGEST_WORDS for text in words), "AreaMap has too long a text")
+        require(self.kind in AREA_MAPS, f"there is no kind {self.kind[:20]!r} of a map")
+        require(len(self.png) <= MOST_PICTURE, "AreaMap.png is too long")
+        require(len(self.series) <= MOST_AREAS, "AreaMap has too many series")
+        few = len(self.levels) < MOST_AREAS and len(self.names) <= MOST_AREAS
+        require(few, "AreaMap has too many areas")
+        ends = (self.low_x, self.high_x, self.low_y, self.high_y)
+        finite = all(map(math.isfinite, (*ends, *self.levels)))
+        require(finite, "AreaMap has a number that is not finite")
+        require(self.low_x < self.high_x and self.low_y < self.high_y, "AreaMap has no extent")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A matrix of a grid: its cells row by row.
+
+    label: "" or its place in the tensor, as "[0]". rows, columns: the index of each that is shown.
+    texts: what stands in the cells. values: the same as numbers; None for what is not finite.
+    marks: the number of the mark on each cell, -1 for none; empty where no cell is marked.
+    """
+
+    label: str
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    texts: tuple[str, ...]
+    values: tuple[float | None, ...]
+    marks: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(len(self.label) <= LONGEST_WORDS, "Block.label is too long")
+        small = len(self.rows) <= MOST_ROWS and len(self.columns) <= MOST_COLUMNS
+        require(small, "Block has too many cells")
+        cells = len(self.rows) * len(self.columns)
+        same = len(self.texts) == len(self.values) == cells and len(self.marks) in (0, cells)
+        require(same, "Block does not have one text, value and mark for each cell")
+        require(all(len(text) <= LONGEST_CELL for text in self.texts), "Block has too long a cell")
+        finite = all(value is None or math.isfinite(value) for value in self.values)
+        require(finite, "Block has a number that is not finite")
+
+
+@dataclass(frozen=True)
+class CellGrid:
+    """A tensor as cells with their values.
+
+    about: its dtype and shape. caption: the program's own words. dims: how many dimensions the
+    tensor has; rows have an index from two on. low, high: of all its finite values. marks: what
+    each mark is called. note: what is left out, or "".
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+    dims: int = 2
+    low: float = 0.0
+    high: float = 0.0
+    marks: tuple[str, ...] = ()
+    about: str = ""
+    caption: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        words = (self.title, self.about, self.caption, self.note, *self.marks)
+        require(all(len(text) <= LONGEST_WORDS for text in words), "CellGrid has too long a text")
+        require(len(self.blocks) <= MOST_BLOCKS, "CellGrid has too many blocks")
+        require(len(self.marks) <= MOST_SERIES, "CellGrid has too many marks")
+        finite = math.isfinite(self.low) and math.isfinite(self.high)
+        require(finite, "CellGrid has a number that is not finite")
+
+
+Drawing = Plot | Picture | Histogram | AreaMap | CellGrid
+DRAWINGS = (Plot, Picture, Histogram, AreaMap, CellGrid)

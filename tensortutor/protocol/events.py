@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from tensortutor.protocol.assist import Types
-from tensortutor.protocol.drawings import Picture, Plot
+from tensortutor.protocol.drawings import AreaMap, CellGrid, Histogram, Picture, Plot
 from tensortutor.protocol.framing import ProtocolError
 from tensortutor.protocol.lens import (
     Broadcasts,
@@ -194,6 +194,9 @@ Event = (
     | Output
     | Plot
     | Picture
+    | Histogram
+    | AreaMap
+    | CellGrid
     | Raised
     | Warned
     | Explained

@@ -16,7 +16,7 @@ class Setup:
     readable: files and folders that a program may read (the landlock layer; elsewhere the mounts
     decide). device: as torch names it; the zygote itself uses
     none, each spare the one that it was made for. preload: import the slow parts of torch at once,
-    and not when there is time.
+    and not when there is time. data: the folder of the learner's own files, or "".
     """
 
     layer: str
@@ -24,25 +24,31 @@ class Setup:
     readable: tuple[str, ...] = ()
     device: str = "cpu"
     preload: bool = False
+    data: str = ""
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device. total and free in bytes; 0 when not known."""
+    """One device. total and free in bytes; 0 when not known.
+
+    trouble: why it cannot be used at the moment, or "".
+    """
 
     name: str
     label: str
     total: int = 0
     free: int = 0
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """The zygote has imported torch."""
+    """The zygote has imported torch. why_no_card: of a build with CUDA that sees no card, or ""."""
 
     torch: str
     python: str
     devices: tuple[DeviceInfo, ...]
+    why_no_card: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,14 @@
 import time
 from collections.abc import Callable, Iterator
 
-from tensortutor.protocol.drawings import MOST_DRAWINGS, Drawing, Picture
+from tensortutor.protocol.drawings import (
+    MOST_DRAWINGS,
+    AreaMap,
+    CellGrid,
+    Drawing,
+    Histogram,
+    Picture,
+)
 from tensortutor.protocol.events import Notice
 
 EVERY_S = 0.025
@@ -49,6 +56,10 @@ class Drawings:
 
 def size_of(drawing: Drawing) -> int:
     """About as many bytes as it takes on its way."""
-    if isinstance(drawing, Picture):
-        return len(drawing.png)
-    return sum(20 * len(series.xs) for series in drawing.series)
+    if isinstance(drawing, CellGrid):
+        return sum(40 * len(block.texts) for block in drawing.blocks)
+    if isinstance(drawing, Histogram):
+        return sum(8 * len(bars.counts) for bars in drawing.series) + 20 * len(drawing.edges)
+    size = len(drawing.png) if isinstance(drawing, (Picture, AreaMap)) else 0
+    series = () if isinstance(drawing, Picture) else drawing.series
+    return size + sum(20 * len(one.xs) * (3 if one.low else 1) for one in series)

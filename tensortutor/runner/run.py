@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tensortutor.protocol.assist import Types
-from tensortutor.protocol.drawings import Picture, Plot
+from tensortutor.protocol.drawings import DRAWINGS
 from tensortutor.protocol.events import (
     CheckStarted,
     Event,
@@ -60,7 +60,7 @@ from tensortutor.runner.zygote import Spare
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
 FROM_PROGRAM = (
-    Started, Output, Plot, Picture, Raised, Warned, CheckStarted, Verdict, Probed, *LENS,
+    Started, Output, *DRAWINGS, Raised, Warned, CheckStarted, Verdict, Probed, *LENS,
     Types,
 )  # fmt: skip
 """What a program's process may say. Everything else is the host's to say."""
@@ -263,7 +263,7 @@ class Run:
             raise ProtocolError(f"a program may not say {message.get('event')!r}")
         if isinstance(event, Output):
             yield from self._output(event)
-        elif isinstance(event, (Plot, Picture)):
+        elif isinstance(event, DRAWINGS):
             yield from self._drawings.take(event)
         elif isinstance(event, Verdict) and not self._is_genuine(message, mac):
             if not self._is_forged:

@@ -14,7 +14,7 @@ from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.run import Run
-from tensortutor.runner.sandbox import Layer, choose_layer, readable_paths
+from tensortutor.runner.sandbox import Layer, choose_layer, data_folder, readable_paths
 from tensortutor.runner.settings import Settings
 from tensortutor.runner.versions import caution
 from tensortutor.runner.zygote import Spare, Zygote
@@ -28,7 +28,7 @@ class Status:
 
     why: why the layer is no stronger one; when failed, the sentence. needs_consent: it failed
     because nothing confines a program here; `allow_limits` is the way on. caution: what to know of
-    this torch, or "".
+    this torch, or "". why_no_card: why a PyTorch with CUDA sees no card, or "".
     """
 
     state: str
@@ -40,6 +40,7 @@ class Status:
     torch: str = ""
     python: str = ""
     caution: str = ""
+    why_no_card: str = ""
 
 
 class Runner:
@@ -76,6 +77,7 @@ class Runner:
                 "ready", layer.name, layer.why, device=self._device,
                 devices=devices_of(zygote.ready.devices), torch=zygote.ready.torch,
                 python=zygote.ready.python, caution=caution(zygote.ready.torch),
+                why_no_card=zygote.ready.why_no_card,
             )  # fmt: skip
 
     @property
@@ -182,9 +184,11 @@ class Runner:
     def _launch(self) -> Zygote:
         interpreter = inspect_interpreter(self._settings.python or sys.executable)
         layer = choose_layer(self._settings.sandbox)
+        data = data_folder(self._settings.data)
         setup = Setup(
             layer=layer.name, scratch=str(self._settings.scratch.absolute()),
-            readable=readable_paths(interpreter), preload=self._settings.preload,
+            readable=readable_paths(interpreter) + data, preload=self._settings.preload,
+            data="".join(data),
         )  # fmt: skip
         zygote = Zygote(interpreter, setup)
         with self._lock:

@@ -102,6 +102,20 @@ def readable_paths(interpreter: Interpreter) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def data_folder(folder: Path | None) -> tuple[str, ...]:
+    """The folder of the learner's own data, which programs may read; none where it cannot be made.
+
+    It is made now, because what is bound into a sandbox must be there when that is set up.
+    """
+    if folder is None:
+        return ()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ()
+    return (str(folder.resolve()),)
+
+
 def library_packages() -> tuple[str, ...]:
     """The folders of the packages that the assistant reads programs with, beside the guest's own.
 

@@ -13,6 +13,7 @@ class Settings:
     device: "auto", "cpu", "cuda", "cuda:N" or "mps". sandbox: "auto" or one of LAYERS. python: an
     interpreter that has torch, or None for our own. scratch: the folder that holds one folder per
     lesson. idle_s: let go of PyTorch after so long without a run. spares: processes kept waiting.
+    data: a folder that programs may read, made if it is not there: the learner's own files.
     preload: have the slow parts of torch imported before the first run; it pays where many runs
     follow.
     """
@@ -24,3 +25,4 @@ class Settings:
     idle_s: float = 600.0
     spares: int = 2
     preload: bool = False
+    data: Path | None = None

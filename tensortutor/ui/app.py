@@ -358,7 +358,9 @@ def run_app(options: AppOptions) -> int:
         from tensortutor.runner import Runner as RealRunner
         from tensortutor.runner import Settings
 
-        settings = Settings(paths.scratch, options.device, options.sandbox, options.python)
+        settings = Settings(
+            paths.scratch, options.device, options.sandbox, options.python, data=paths.data
+        )
         return RealRunner(settings)
 
     runner = LateRunner(make_runner)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from tensortutor.protocol.drawings import Picture, Plot
+from tensortutor.protocol.drawings import DRAWINGS
 from tensortutor.protocol.events import Event, Finished, Output
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui.ports import Run, Starter
@@ -90,11 +90,11 @@ class Feed:
             first = not self._events and not self._texts
             if isinstance(event, Output):
                 self._add_text(event)
-            elif isinstance(event, (Plot, Picture)) and event.title in self._drawn:
+            elif isinstance(event, DRAWINGS) and event.title in self._drawn:
                 self._events[self._drawn[event.title]] = event
             else:
                 self._join()
-                if isinstance(event, (Plot, Picture)):
+                if isinstance(event, DRAWINGS):
                     self._drawn[event.title] = len(self._events)
                 self._events.append(event)
         if first:

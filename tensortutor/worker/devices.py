@@ -10,22 +10,24 @@ import torch
 from tensortutor.protocol.setup import DeviceInfo
 
 
-def survey() -> tuple[DeviceInfo, ...]:
-    """All devices of this machine.
+def survey() -> tuple[tuple[DeviceInfo, ...], str]:
+    """All devices of this machine; and why there is no CUDA device, where one could be expected.
 
     CUDA is asked in a child process, even whether there is any: a process in which a build with
     CUDA has looked for devices has no children that could use them.
     """
-    found = [DeviceInfo("cpu", cpu_label(), *cpu_memory())]
+    devices = [DeviceInfo("cpu", cpu_label(), *cpu_memory())]
     if torch.backends.mps.is_available():
-        found.append(DeviceInfo("mps", "Apple GPU"))
+        devices.append(DeviceInfo("mps", "Apple GPU"))
+    why_none = ""
     if torch.version.cuda or torch.version.hip:
-        found += cuda_devices()
-    return tuple(found)
+        cards, why_none = cuda_devices()
+        devices += cards
+    return tuple(devices), why_none
 
 
-def cuda_devices() -> list[DeviceInfo]:
-    """The CUDA devices, with memory in bytes."""
+def cuda_devices() -> tuple[list[DeviceInfo], str]:
+    """The CUDA devices, with memory in bytes; and why there are none, "" if there are."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -37,17 +39,44 @@ def cuda_devices() -> list[DeviceInfo]:
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         answer = pipe.read()
-    os.waitpid(child, 0)
-    return [DeviceInfo(**entry) for entry in json.loads(answer or b"[]")]
+    _, status = os.waitpid(child, 0)
+    if not answer:
+        return [], f"The process that looked for GPUs ended without a word (status {status})."
+    cards, why_none = json.loads(answer)
+    return [DeviceInfo(**card) for card in cards], why_none
 
 
-def _ask_cuda() -> list[dict[str, Any]]:
-    found = []
+def _ask_cuda() -> tuple[list[dict[str, Any]], str]:
+    """In the child: the cards as JSON, and why there are none."""
+    cards = []
     for index in range(torch.cuda.device_count()):
-        free, total = torch.cuda.mem_get_info(index)
-        label = torch.cuda.get_device_name(index)
-        found.append({"name": f"cuda:{index}", "label": label, "total": total, "free": free})
-    return found
+        card: dict[str, Any] = {"name": f"cuda:{index}", "label": f"GPU {index}"}
+        try:
+            card["label"] = torch.cuda.get_device_name(index)
+            card["free"], card["total"] = torch.cuda.mem_get_info(index)
+        except Exception as error:  # its memory is full, or another process has it for itself
+            card["trouble"] = first_line(error)
+        cards.append(card)
+    return cards, "" if cards else why_no_card()
+
+
+def why_no_card() -> str:
+    """Why this build with CUDA sees no card, in a sentence. Only for a process that ends soon."""
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    except Exception as error:
+        reason = first_line(error).rstrip(".") + "."
+    else:
+        reason = "CUDA starts, and there is no card."
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and "driver" not in reason:
+        reason += f" CUDA_VISIBLE_DEVICES is {visible!r}: only the cards it names can be seen."
+    return reason
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says, or its type."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def wake(device: str) -> None:

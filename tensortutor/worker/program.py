@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tensortutor.lab.board import BOARD
-from tensortutor.lab.figures import draw_left_open
+from tensortutor.lab.datasets import DATA_FOLDER
+from tensortutor.lab.display import DISPLAY
+from tensortutor.lab.matplotlib_backend import draw_left_open
 from tensortutor.protocol.assist import Types
 from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
 from tensortutor.protocol.jobs import Job, Judge
@@ -55,6 +56,8 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     confinement.prepare()
     wake(setup.device)
     prepare_environment(folder, folder)
+    if setup.data:
+        os.environ[DATA_FOLDER] = setup.data
     share_lab(folder)
     rehearse()
     snapshot = Snapshot()
@@ -112,7 +115,7 @@ def reseed() -> None:
 def prepare_environment(folder: str, cwd: str) -> None:
     """Point programs that look for a home or a temporary folder at what they may write."""
     os.environ.update(
-        HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="module://tensortutor.lab.figures",
+        HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="module://tensortutor.lab.matplotlib_backend",
         MPLCONFIGDIR=os.path.join(cwd, ".matplotlib"),
         TORCHINDUCTOR_CACHE_DIR=os.path.join(cwd, ".inductor"),
     )  # fmt: skip
@@ -163,7 +166,7 @@ class Program:
         self._write_file()
         self._streams = Streams(self._channel)
         install_interrupt(self._channel)
-        BOARD.connect(self._channel.send)
+        DISPLAY.connect(self._channel.send)
         show_plain_warnings(self._path, self._job.filename)
         report_warnings(self._path, self._channel)
         main = self._become_main()

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from tensortutor.protocol.drawings import LONGEST_WORDS, Picture, Plot
+from tensortutor.protocol.drawings import DRAWINGS, LONGEST_WORDS
 from tensortutor.protocol.events import (
     CheckStarted,
     Event,
@@ -179,7 +179,7 @@ class Gathering:
             self._output(rank, event)
         elif isinstance(event, Raised):
             rank.error = event
-        elif isinstance(event, (Plot, Picture)):
+        elif isinstance(event, DRAWINGS):
             title = f"[rank {rank.number}] {event.title}".rstrip()
             self._channel.send(replace(event, title=title[:LONGEST_WORDS]))
         elif isinstance(event, Verdict):

@@ -92,9 +92,9 @@ def warm_up(setup: Setup) -> Ready:
     repr(torch.ones(2, 2))  # the printing code is loaded lazily
     if setup.preload:
         import torch._dynamo
-    found = devices.survey()
+    found, why_no_card = devices.survey()
     make_cheap_to_fork()
-    return Ready(torch.__version__, platform.python_version(), found)
+    return Ready(torch.__version__, platform.python_version(), found, why_no_card)
 
 
 def is_deserted(control: socket.socket) -> bool:

@@ -13,7 +13,7 @@ from tensortutor.drawing import text
 from tensortutor.drawing.colours import NOT_FINITE, brightness, palette
 from tensortutor.drawing.picture import picture_rows
 from tensortutor.drawing.png import Pixels, chunk, decode, encode
-from tensortutor.drawing.rows import Look, Span, text_of
+from tensortutor.drawing.spans import Look, Span, text_of
 from tensortutor.protocol.drawings import Picture, Plot, Series
 
 COLOUR, ASCII = Look(True, True), Look(False, False)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensortutor.drawing.plot import plot_rows
-from tensortutor.drawing.rows import Look, clean, text_of, width_of
 from tensortutor.drawing.scale import Scale, scale_of, written
+from tensortutor.drawing.spans import Look, clean, text_of, width_of
 from tensortutor.protocol.drawings import Plot, Series
 from tests.protocol.strategies import messages
 

@@ -1,8 +1,8 @@
-"""A board of its own for each test, and a clock that stands still until it is told."""
+"""A display of its own for each test, and a clock that stands still until it is told."""
 
 import pytest
 
-from tensortutor.lab import board, figures, pictures, plots
+from tensortutor.lab import display, matplotlib_backend, pictures, plots
 
 
 class Clock:
@@ -16,23 +16,23 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(board, "monotonic", clock)
+    monkeypatch.setattr(display, "monotonic", clock)
     return clock
 
 
 @pytest.fixture
-def new_board(monkeypatch) -> board.Board:
-    new = board.Board()
+def new_display(monkeypatch) -> display.Display:
+    new = display.Display()
     monkeypatch.setattr(new, "_registered", True)  # the tests end it themselves
-    for module in (plots, pictures, figures):
-        monkeypatch.setattr(module, "BOARD", new)
-    monkeypatch.setattr(plots, "_sheets", {})
+    for module in (plots, pictures, matplotlib_backend):
+        monkeypatch.setattr(module, "DISPLAY", new)
+    monkeypatch.setattr(plots, "_plots", {})
     return new
 
 
 @pytest.fixture
-def sent(new_board, clock) -> list:
+def sent(new_display, clock) -> list:
     """What has been sent to the tutor."""
     events = []
-    new_board.connect(events.append)
+    new_display.connect(events.append)
     return events

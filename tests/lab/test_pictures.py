@@ -171,13 +171,13 @@ def test_a_very_large_tensor_is_looked_at_in_part(sent):
     assert ", every 10th row and column, min 0" in sent[0].caption
 
 
-def test_pictures_are_named_by_their_line(sent, new_board, clock):
+def test_pictures_are_named_by_their_line(sent, new_display, clock):
     line = inspect.currentframe().f_lineno
     show(torch.zeros(1))
     show(torch.zeros(2))
     for size in (3, 4):
         show(torch.zeros(size))
-    new_board.finish()
+    new_display.finish()
     assert [picture.title for picture in sent] == [
         f"line {line + 1}: show(torch.zeros(1))",
         f"line {line + 2}: show(torch.zeros(2))",

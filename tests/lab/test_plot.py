@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensortutor.lab import plot, thin
-from tensortutor.lab.board import EVERY_S, SHARE
+from tensortutor.lab import downsample, plot
+from tensortutor.lab.display import EVERY_S, SHARE
 from tensortutor.protocol.drawings import MOST_DRAWINGS, MOST_POINTS, MOST_SERIES
 
 LEAF = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -55,11 +55,11 @@ def test_a_device_without_a_name_here_would_go_through_the_cpu(sent):
     assert last(sent).ys == (1.0, 2.0)
 
 
-def test_single_numbers_become_a_curve(sent, new_board):
+def test_single_numbers_become_a_curve(sent, new_display):
     for step, loss in enumerate([torch.tensor(4.0, requires_grad=True), 2, numpy.float64(1.0)]):
         plot(loss, label="loss")
         plot(loss, 10 * step, label="steps")
-    new_board.finish()
+    new_display.finish()
     curve, steps = sent[-1].series
     assert (curve.xs, curve.ys) == ((0.0, 1.0, 2.0), (4.0, 2.0, 1.0))
     assert steps.xs == (0.0, 10.0, 20.0)
@@ -108,21 +108,21 @@ def test_a_point_without_a_place_is_left_out(sent):
     assert (last(sent).xs, last(sent).ys, last(sent).first) == ((7.0, 8.0), (2.0, None), 8.0)
 
 
-def test_labels_share_a_plot_and_titles_do_not(sent, new_board):
+def test_labels_share_a_plot_and_titles_do_not(sent, new_display):
     plot([1], label="a", title="one")
     plot([2], label="b", title="one")
     plot([3], label="a", title="one")
     plot([4], title="two")
-    new_board.finish()
+    new_display.finish()
     found = {plot.title: {s.label: s.ys for s in plot.series} for plot in sent}
     assert found == {"one": {"a": (3.0,), "b": (2.0,)}, "two": {"": (4.0,)}}
 
 
-def test_series_beyond_the_most_are_counted(sent, new_board):
+def test_series_beyond_the_most_are_counted(sent, new_display):
     for number in range(MOST_SERIES + 3):
         plot([number], label=f"{number}")
         plot([number], label=f"{number}")
-    new_board.finish()
+    new_display.finish()
     assert len(sent[-1].series) == MOST_SERIES
     assert sent[-1].left_out == 3
 
@@ -143,7 +143,7 @@ class Counting(list):
         return super().__iter__()
 
 
-def test_a_loop_reads_its_list_only_when_it_is_time(sent, new_board, clock, monkeypatch):
+def test_a_loop_reads_its_list_only_when_it_is_time(sent, new_display, clock, monkeypatch):
     monkeypatch.setattr(Counting, "reads", 0)
     losses = Counting()
     for step in range(10_000):
@@ -151,7 +151,7 @@ def test_a_loop_reads_its_list_only_when_it_is_time(sent, new_board, clock, monk
         plot(losses)
         clock.now += EVERY_S / 100
     assert Counting.reads == len(sent) <= 101
-    new_board.finish()
+    new_display.finish()
     assert last(sent).count == 10_000
     assert last(sent).ys[-1] == 9_999
 
@@ -170,25 +170,25 @@ def test_drawing_takes_no_more_than_its_share_of_the_time(sent, clock):
     assert clock.now - 2.0 - begun >= 2.0 / SHARE
 
 
-def test_a_state_that_was_passed_over_is_sent_in_the_end_once(sent, new_board):
+def test_a_state_that_was_passed_over_is_sent_in_the_end_once(sent, new_display):
     plot([1])
     plot([1, 2])
     assert len(sent) == 1
-    new_board.finish()
-    new_board.finish()
+    new_display.finish()
+    new_display.finish()
     assert [plot.series[0].count for plot in sent] == [1, 2]
 
 
-def test_a_list_is_drawn_as_long_as_it_was(sent, new_board):
+def test_a_list_is_drawn_as_long_as_it_was(sent, new_display):
     values = [1, 2]
     plot([0])
     plot(values)
     values.append(3)
-    new_board.finish()
+    new_display.finish()
     assert last(sent).ys == (1.0, 2.0)
 
 
-def test_a_list_that_is_emptied_keeps_its_last_curve(sent, new_board, clock):
+def test_a_list_that_is_emptied_keeps_its_last_curve(sent, new_display, clock):
     window = [1, 2, 3]
     plot(window)
     clock.now += 1
@@ -197,24 +197,24 @@ def test_a_list_that_is_emptied_keeps_its_last_curve(sent, new_board, clock):
     window.append(5)
     plot(window)
     window.clear()
-    new_board.finish()
+    new_display.finish()
     assert last(sent).ys == (1.0, 2.0, 3.0, 4.0)
 
 
-def test_a_tensor_that_changes_in_place_was_drawn_as_it_was(sent, new_board):
+def test_a_tensor_that_changes_in_place_was_drawn_as_it_was(sent, new_display):
     weights = torch.ones(3)
     plot([0])
     plot(weights)
     weights.zero_()
-    new_board.finish()
+    new_display.finish()
     assert last(sent).ys == (1.0, 1.0, 1.0)
 
 
-def test_a_line_that_is_closed_does_not_stop_the_program(new_board):
+def test_a_line_that_is_closed_does_not_stop_the_program(new_display):
     def closed(_drawing):
         raise BrokenPipeError
 
-    new_board.connect(closed)
+    new_display.connect(closed)
     plot([1, 2])
 
 
@@ -230,7 +230,7 @@ NUMBERS = st.floats(width=32) | st.sampled_from([math.nan, math.inf, 0.0])
 def test_thinning_keeps_the_ends_the_extremes_and_the_order(some, times, winds):
     ys = some * times
     xs = [math.sin(n) for n in range(len(ys))] if winds else None
-    series = thin.series("", "line", xs, ys)
+    series = downsample.series("", "line", xs, ys)
     assert len(series.xs) <= min(len(ys), MOST_POINTS)
     finite = [y for y in ys if math.isfinite(y)]
     kept = [y for y in series.ys if y is not None]
@@ -240,10 +240,10 @@ def test_thinning_keeps_the_ends_the_extremes_and_the_order(some, times, winds):
     )
     assert (len(kept) < len(series.ys)) == (len(finite) < len(ys))
     if finite:
-        short = thin.short
+        short = downsample.short
         assert (min(kept), max(kept)) == (short(min(finite)), short(max(finite)))
     if winds:
-        assert max(series.xs) == thin.short(max(xs))
+        assert max(series.xs) == downsample.short(max(xs))
     else:
         assert (series.xs[0], series.xs[-1]) == (0.0, float(len(ys) - 1))
         assert list(series.xs) == sorted(series.xs)

@@ -7,7 +7,21 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tensortutor.protocol.drawings import LONGEST_WORDS, PICTURES, STYLES, Picture, Plot, Series
+from tensortutor.protocol.drawings import (
+    AREA_MAPS,
+    LONGEST_CELL,
+    LONGEST_WORDS,
+    PICTURES,
+    STYLES,
+    AreaMap,
+    Bars,
+    Block,
+    CellGrid,
+    Histogram,
+    Picture,
+    Plot,
+    Series,
+)
 
 # What surrogateescape makes of arbitrary bytes: the text that a program's output arrives as.
 TEXT = st.text() | st.binary(max_size=20).map(lambda b: b.decode("utf-8", "surrogateescape"))
@@ -44,8 +58,49 @@ WORDS = TEXT.map(lambda text: text[:LONGEST_WORDS])
 POINTS = st.lists(st.tuples(FINITE, st.none() | FINITE), max_size=3)
 
 
-def series(points: list[tuple[float, float | None]], **fields: Any) -> Series:
-    return Series(xs=tuple(x for x, _ in points), ys=tuple(y for _, y in points), **fields)
+LABELS = st.lists(WORDS, max_size=3).map(tuple)
+RISING = st.lists(FINITE, min_size=2, max_size=5, unique=True).map(sorted)
+
+
+def series(points: list[tuple[float, float | None]], has_band: bool, **fields: Any) -> Series:
+    ys = tuple(y for _, y in points)
+    fields |= {"low": ys, "high": ys[::-1]} if has_band else {}
+    return Series(xs=tuple(x for x, _ in points), ys=ys, **fields)
+
+
+@st.composite
+def histograms(draw: Any) -> Histogram:
+    edges = draw(RISING)
+    counts = st.lists(st.integers(0, 1000), min_size=len(edges) - 1, max_size=len(edges) - 1)
+    bars = st.builds(
+        Bars, label=WORDS, counts=counts.map(tuple), count=st.integers(), nan=st.integers(),
+        inf=st.integers(), mean=FINITE, std=FINITE,
+    )  # fmt: skip
+    many = st.lists(bars, max_size=3).map(tuple)
+    return Histogram(draw(WORDS), tuple(edges), draw(many), draw(st.integers()))
+
+
+@st.composite
+def area_maps(draw: Any) -> AreaMap:
+    (low_x, high_x), (low_y, high_y) = (draw(RISING)[:2] for _ in "xy")
+    return AreaMap(
+        draw(WORDS), draw(st.sampled_from(AREA_MAPS)), draw(TEXT), low_x, high_x, low_y, high_y,
+        levels=tuple(draw(st.lists(FINITE, max_size=3))), names=draw(LABELS),
+        series=tuple(draw(st.lists(messages(Series), max_size=2))), caption=draw(WORDS),
+    )  # fmt: skip
+
+
+@st.composite
+def blocks(draw: Any) -> Block:
+    rows, columns = (tuple(draw(st.lists(st.integers(0), max_size=3))) for _ in "ij")
+    size = len(rows) * len(columns)
+
+    def cells(values: st.SearchStrategy[Any]) -> tuple[Any, ...]:
+        return tuple(draw(st.lists(values, min_size=size, max_size=size)))
+
+    texts = TEXT.map(lambda text: text[:LONGEST_CELL])
+    marks = cells(st.integers(-1, 2)) if draw(st.booleans()) else ()
+    return Block(draw(WORDS), rows, columns, cells(texts), cells(st.none() | FINITE), marks)
 
 
 # Drawings refuse what is not bounded; these are the fields that they take.
@@ -53,16 +108,22 @@ BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
     Plot: {"title": WORDS},
     Picture: {"title": WORDS, "caption": WORDS, "kind": st.sampled_from(PICTURES)}
     | {"low": FINITE, "high": FINITE},
+    CellGrid: {"title": WORDS, "caption": WORDS, "about": WORDS, "note": WORDS, "marks": LABELS}
+    | {"low": FINITE, "high": FINITE},
 }
+WHOLE: dict[type, Any] = {Histogram: histograms, AreaMap: area_maps, Block: blocks}
+"""Those whose fields depend on each other."""
 
 
 def messages(kind: type) -> st.SearchStrategy[Any]:
     """Instances of a dataclass, every field drawn."""
+    if kind in WHOLE:
+        return WHOLE[kind]()
     hints = typing.get_type_hints(kind)
     fields = {field.name: of(hints[field.name]) for field in dataclasses.fields(kind)}
     fields |= BOUNDED.get(kind, {})
     if kind is Series:
-        del fields["xs"], fields["ys"]
+        del fields["xs"], fields["ys"], fields["low"], fields["high"]
         fields |= {"label": WORDS, "style": st.sampled_from(STYLES), "first": FINITE}
-        return st.builds(series, points=POINTS, **fields)
+        return st.builds(series, points=POINTS, has_band=st.booleans(), **fields)
     return st.builds(kind, **fields)

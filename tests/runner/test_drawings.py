@@ -143,7 +143,7 @@ def test_figures_of_matplotlib_are_pictures(runner):
         colours = {pixels.data[at : at + 3] for at in range(0, len(pixels.data), 3)}
         assert len(colours) > 10
     assert pictures[0].png != pictures[1].png
-    assert text(events) == "module://tensortutor.lab.figures [1, 2, 3]\n"
+    assert text(events) == "module://tensortutor.lab.matplotlib_backend [1, 2, 3]\n"
     assert text(events, "stderr") == ""
 
 

@@ -14,7 +14,7 @@ import torch
 from tensortutor.protocol.events import Output
 from tensortutor.protocol.jobs import Job
 from tensortutor.runner import Device, NoSandbox, Runner, RunnerError, Settings, sandbox, versions
-from tensortutor.runner.devices import choose
+from tensortutor.runner.devices import choose, devices_of
 from tensortutor.runner.environment import environment
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.sandbox import choose_layer, without
@@ -158,8 +158,40 @@ def test_a_build_with_cuda_is_asked_for_devices_in_a_child_alone(tmp_path, monke
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     for name in ("is_available", "device_count"):
         monkeypatch.setattr(torch.cuda, name, count)
-    assert [device.name for device in devices.survey()] == ["cpu"]
+    assert [device.name for device in devices.survey()[0]] == ["cpu"]
     assert str(os.getpid()) not in asked.read_text().split()
+
+
+def test_a_build_with_cuda_that_sees_no_card_says_why(monkeypatch):
+    def init() -> None:
+        raise RuntimeError("No CUDA GPUs are available\nmore")
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    found, why = devices.survey()
+    assert [device.name for device in found] == ["cpu"]
+    assert why.startswith("No CUDA GPUs are available. CUDA_VISIBLE_DEVICES is '7'")
+
+
+def test_a_card_that_cannot_be_used_is_told_and_not_chosen(monkeypatch):
+    """Its memory is full, or another process has it for itself."""
+
+    def ask(index: int) -> tuple[int, int]:
+        if index == 0:
+            raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be ...")
+        return 70 << 30, 80 << 30
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: f"card {index}")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", ask)
+    present = devices_of(devices.survey()[0])
+    assert [device.trouble for device in present] == ["", "CUDA error: out of memory", ""]
+    assert choose("auto", present).name == "cuda:1"
+    with pytest.raises(RunnerError, match="cuda:0 cannot be used now: CUDA error: out of memory"):
+        choose("cuda", present)
 
 
 def test_a_programs_process_could_use_cuda(tmp_path):

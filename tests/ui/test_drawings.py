@@ -10,7 +10,7 @@ from tensortutor.protocol.drawings import Picture, Plot, Series
 from tensortutor.protocol.events import Event, Finished, Output, Raised
 from tensortutor.ui import glyphs, graphics
 from tensortutor.ui.feed import Feed
-from tensortutor.ui.widgets.drawings import NOTHING, DrawingsPane, Sheets
+from tensortutor.ui.widgets.drawings import NOTHING, DrawingList, DrawingsPane
 from tests.ui.fakes import DONE, FakeRun, judges, plays, waits
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, output
 
@@ -41,8 +41,8 @@ def front(screen) -> str:
     return screen.results.front.TITLE
 
 
-def sheets(screen) -> list:
-    return screen.query_one(DrawingsPane).sheets
+def views(screen) -> list:
+    return screen.query_one(DrawingsPane).views
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])
@@ -73,14 +73,14 @@ async def test_the_newest_state_is_shown_and_the_size_follows_the_window(setting
         screen = await arrive(pilot, until)
         await pilot.press("f5")
         await until(pilot, lambda: "train 198" in drawn(screen))
-        (sheet,) = sheets(screen)
-        wide = sheet.size
+        (view,) = views(screen)
+        wide = view.size
         await pilot.resize_terminal(120, 40)
-        await until(pilot, lambda: sheet.size.width < wide.width)
-        assert sheet.size.height < wide.height
+        await until(pilot, lambda: view.size.width < wide.width)
+        assert view.size.height < wide.height
         await pilot.pause()
-        rows = [sheet.render_line(y) for y in range(sheet.size.height)]
-        assert {strip.cell_length for strip in rows} == {sheet.size.width}
+        rows = [view.render_line(y) for y in range(view.size.height)]
+        assert {strip.cell_length for strip in rows} == {view.size.width}
         assert "└" in rows[-2].text  # the axis is at the bottom, at this size too
 
 
@@ -90,19 +90,19 @@ async def test_several_drawings_share_the_room(setting, until):
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
         await pilot.press("f5")
-        await until(pilot, lambda: len(sheets(screen)) == 4)
+        await until(pilot, lambda: len(views(screen)) == 4)
         await until(pilot, lambda: "Plot 4" in tabs(screen))
         await pilot.pause()
-        first, second, third, fourth = sheets(screen)
+        first, second, third, fourth = views(screen)
         assert first.region.y == second.region.y
         assert third.region.y >= first.region.bottom
-        assert [sheet.drawing.title for sheet in (third, fourth)] == ["cat", "loss"]
+        assert [view.drawing.title for view in (third, fourth)] == ["cat", "loss"]
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
         while screen.place != "results":
             await pilot.press("f3")
         await until(pilot, lambda: first.region.y != second.region.y)
-        screen.query_one(Sheets).scroll_end(animate=False)
+        screen.query_one(DrawingList).scroll_end(animate=False)
         await until(pilot, lambda: "a red square" in drawn(screen))
 
 
@@ -174,12 +174,12 @@ async def test_the_next_run_and_the_next_step_start_without_drawings(setting, un
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
         await pilot.press("r")
-        await until(pilot, lambda: len(sheets(screen)) == 1)
+        await until(pilot, lambda: len(views(screen)) == 1)
         setting.runner.script = plays(Output("stdout", "quiet\n"))
         await pilot.press("r")
         await until(pilot, lambda: output(screen) == ["quiet"])
         assert front(screen) == "Output"
-        assert not sheets(screen)
+        assert not views(screen)
         screen.results.show(DrawingsPane)
         await pilot.pause()
         words = " ".join(drawn(screen).split())
@@ -196,8 +196,8 @@ async def test_ascii_and_no_colours_will_do(setting, until, monkeypatch):
         screen = await arrive(pilot, until)
         await pilot.press("r")
         await until(pilot, lambda: "* train 2   + val 1" in drawn(screen))
-        for sheet in sheets(screen):
-            rows = [sheet.render_line(y).text for y in range(sheet.size.height)]
+        for view in views(screen):
+            rows = [view.render_line(y).text for y in range(view.size.height)]
             assert "".join(rows).isascii()
 
 
@@ -237,7 +237,7 @@ async def test_a_terminal_with_pixels_gets_the_picture_itself(setting, until, mo
         screen = await arrive(pilot, until)
         await pilot.press("r")
         await until(pilot, lambda: "newer words" in drawn(screen))
-        _, cat, dog = sheets(screen)
+        _, cat, dog = views(screen)
         words = dog.query_one(".pixels-words")  # below what shows
         await until(pilot, lambda: str(words.content).startswith("This picture cannot be shown"))
         image = cat.query_one(library.HalfcellImage)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.geometry import Size
 from textual.strip import Strip
@@ -13,32 +13,39 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tensortutor.drawing.picture import BROKEN
-from tensortutor.drawing.rows import Look, Row, Span, clean
-from tensortutor.drawing.text import drawing_rows
-from tensortutor.protocol.drawings import MOST_SERIES, Drawing, Picture, Plot
+from tensortutor.drawing.spans import Look, Row, Span, clean
+from tensortutor.drawing.text import drawing_rows, natural_height
+from tensortutor.protocol.drawings import DRAWINGS, MOST_SERIES, AreaMap, CellGrid, Drawing, Picture
 from tensortutor.protocol.events import Event, Raised
 from tensortutor.ui import glyphs, graphics
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
 LEAST_HEIGHT = 10
 """Rows of a drawing among others; if they do not fit, the pane scrolls."""
+LEAST_HEIGHT_OF_MAP = 14
 SIDE_BY_SIDE = 88
 """From so many columns on, two drawings stand beside each other."""
 NOTHING = (
     "Nothing is drawn yet. After `from tensortutor.lab import plot, image, show`, plot(losses) "
-    "draws here while the program runs; image(tensor) and show(tensor) draw a tensor."
+    "draws here while the program runs; image(tensor) and show(tensor) draw a tensor. There are "
+    "hist, contour, regions and grid as well."
 )
 
 
-class Sheet(Widget):
+def look_of(app: App[Any]) -> Look:
+    """What this terminal can show."""
+    return Look(not glyphs.current().ascii, not app.no_color)
+
+
+class DrawingView(Widget):
     """One drawing, as large as there is room."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "sheet--dim", *(f"sheet--{number}" for number in range(MOST_SERIES))
+        "drawing--dim", *(f"drawing--{number}" for number in range(MOST_SERIES))
     }  # fmt: skip
 
     def __init__(self, drawing: Drawing) -> None:
-        super().__init__(classes="sheet")
+        super().__init__(classes="drawing")
         self._drawing = drawing
         self._drawn: tuple[object, list[Row]] = (None, [])
 
@@ -64,16 +71,16 @@ class Sheet(Widget):
     def _rows(self, size: Size) -> list[Row]:
         known = (self._drawing, size)
         if self._drawn[0] != known:
-            look = Look(not glyphs.current().ascii, not self.app.no_color)
+            look = look_of(self.app)
             self._drawn = known, drawing_rows(self._drawing, size.width, size.height, look)
         return self._drawn[1]
 
     def _style(self, span: Span) -> Style:
         style = self.rich_style
         if span.series >= 0:
-            style += self.get_component_rich_style(f"sheet--{span.series % MOST_SERIES}")
+            style += self.get_component_rich_style(f"drawing--{span.series % MOST_SERIES}")
         elif span.dim:
-            style += self.get_component_rich_style("sheet--dim")
+            style += self.get_component_rich_style("drawing--dim")
         if span.fore is not None:
             style += Style(color=f"rgb{span.fore}".replace(" ", ""))
         if span.back is not None:
@@ -81,7 +88,7 @@ class Sheet(Widget):
         return style
 
 
-class Pixels(Vertical):
+class PixelView(Vertical):
     """A picture in a terminal that has pixels: its title, the picture, what is said below it."""
 
     def __init__(self, drawing: Picture, image: type[Widget]) -> None:
@@ -119,15 +126,20 @@ class Pixels(Vertical):
         image.image = bitmap
 
 
-def sheet_for(drawing: Drawing) -> "Sheet | Pixels":
+def view_for(drawing: Drawing) -> "DrawingView | PixelView":
     """The widget for a drawing in this terminal."""
     image = graphics.widget()
     if image is not None and isinstance(drawing, Picture) and drawing.png:
-        return Pixels(drawing, image)
-    return Sheet(drawing)
+        return PixelView(drawing, image)
+    return DrawingView(drawing)
 
 
-class Sheets(VerticalScroll):
+def least_height(drawing: Drawing) -> int:
+    """Rows that a drawing has among others, however many they are."""
+    return LEAST_HEIGHT_OF_MAP if isinstance(drawing, AreaMap) else LEAST_HEIGHT
+
+
+class DrawingList(VerticalScroll):
     """Drawings below each other, or two beside each other where there is room."""
 
     def on_resize(self) -> None:
@@ -135,14 +147,30 @@ class Sheets(VerticalScroll):
         self.share_out()
 
     def share_out(self) -> None:
-        """Share the room among the drawings."""
-        sheets = self.query(".sheet, .pixels")
+        """Share the room among the drawings: grids get what they need, the others the rest."""
+        views = [
+            view for view in self.query(".drawing, .pixels")
+            if isinstance(view, (DrawingView, PixelView))
+        ]  # fmt: skip
         size = self.scrollable_content_region.size
-        across = 2 if size.width >= SIDE_BY_SIDE and len(sheets) > 1 else 1
-        down = -(-len(sheets) // across)
-        height = max(size.height // max(down, 1), min(LEAST_HEIGHT, size.height), 1)
+        across = 2 if size.width >= SIDE_BY_SIDE and len(views) > 1 else 1
+        least = [min(least_height(view.drawing), size.height) for view in views]
+        exact = [0] * len(views)
+        if len(views) > 1:
+            look, width = look_of(self.app), size.width // across - (across > 1)
+            exact = [
+                natural_height(view.drawing, width, look) + 1
+                if isinstance(view.drawing, CellGrid) else 0
+                for view in views
+            ]  # fmt: skip
+        rows = [slice(n, n + across) for n in range(0, len(views), across)]
+        wanted = [max(exact[row]) for row in rows]
+        rest = (size.height - sum(wanted)) // max(wanted.count(0), 1)
+        heights = [
+            want or max(rest, *least[row], 1) for row, want in zip(rows, wanted, strict=True)
+        ]
         self.styles.grid_size_columns = across
-        self.styles.grid_rows = str(height)
+        self.styles.grid_rows = " ".join(map(str, heights)) or "1fr"
 
 
 class DrawingsPane(ResultPane):
@@ -152,23 +180,23 @@ class DrawingsPane(ResultPane):
 
     def __init__(self) -> None:
         super().__init__(id="pane-drawings")
-        self._sheets: dict[str, Sheet | Pixels] = {}
+        self._views: dict[str, DrawingView | PixelView] = {}
         self._may_ask = False
 
     def compose(self) -> ComposeResult:
         """A word as long as there is nothing, and room for the drawings."""
-        with Sheets(id="sheets"):
-            yield Static(NOTHING, id="sheets-word", markup=False)
+        with DrawingList(id="drawings"):
+            yield Static(NOTHING, id="drawings-none", markup=False)
 
     @property
     def label(self) -> str:
         """ "Plot 2" when there are several."""
-        return f"{self.TITLE} {len(self._sheets)}" if len(self._sheets) > 1 else self.TITLE
+        return f"{self.TITLE} {len(self._views)}" if len(self._views) > 1 else self.TITLE
 
     @property
-    def sheets(self) -> list[Sheet | Pixels]:
+    def views(self) -> list[DrawingView | PixelView]:
         """The drawings, in the order in which they were begun."""
-        return list(self._sheets.values())
+        return list(self._views.values())
 
     def begin(self, occasion: Occasion) -> None:
         """Start with nothing. In a check run the checks keep the front."""
@@ -177,51 +205,51 @@ class DrawingsPane(ResultPane):
 
     def forget(self) -> None:
         """Take all drawings away."""
-        for sheet in self._sheets.values():
-            sheet.remove()
-        self._sheets = {}
+        for view in self._views.values():
+            view.remove()
+        self._views = {}
         self._may_ask = False
-        self.query_one("#sheets-word").display = True
+        self.query_one("#drawings-none").display = True
         self.post_message(self.Relabelled())
 
     def take(self, events: Sequence[Event]) -> None:
         """Show the newest state of each drawing."""
-        newest = {e.title: e for e in events if isinstance(e, (Plot, Picture))}
-        new = [sheet_for(newest[title]) for title in newest if title not in self._sheets]
-        for title in newest.keys() & self._sheets.keys():
-            self._sheets[title].show(newest[title])
+        newest = {e.title: e for e in events if isinstance(e, DRAWINGS)}
+        new = [view_for(newest[title]) for title in newest if title not in self._views]
+        for title in newest.keys() & self._views.keys():
+            self._views[title].show(newest[title])
         if new:
             self._add(new)
         if any(isinstance(event, Picture) and event.png for event in newest.values()):
             graphics.ask(self.app, self._renew)
 
-    def _add(self, sheets: Iterable[Sheet | Pixels]) -> None:
-        for sheet in sheets:
-            self._sheets[sheet.drawing.title] = sheet
-        self.query_one("#sheets-word").display = False
-        room = self.query_one(Sheets)
-        room.mount_all(sheets)
+    def _add(self, views: Iterable[DrawingView | PixelView]) -> None:
+        for view in views:
+            self._views[view.drawing.title] = view
+        self.query_one("#drawings-none").display = False
+        room = self.query_one(DrawingList)
+        room.mount_all(views)
         room.share_out()
         self.post_message(self.Relabelled())
 
     def _renew(self) -> None:
         """The terminal has pixels: what is shown already gets them, too."""
-        drawings = [sheet.drawing for sheet in self._sheets.values()]
-        for sheet in self._sheets.values():
-            sheet.remove()
-        self._sheets = {}
+        drawings = [view.drawing for view in self._views.values()]
+        for view in self._views.values():
+            view.remove()
+        self._views = {}
         if drawings and self.is_mounted:
-            self._add([sheet_for(drawing) for drawing in drawings])
+            self._add([view_for(drawing) for drawing in drawings])
 
     def concerns(self, event: Event) -> bool:
         """Drawings are shown here."""
-        return isinstance(event, (Plot, Picture))
+        return isinstance(event, DRAWINGS)
 
     def asks(self, events: Sequence[Event]) -> bool:
         """The first drawing of a run comes to the front, unless there is an error to be read."""
         if any(isinstance(event, Raised) for event in events):
             self._may_ask = False
-        if not self._may_ask or not self._sheets:
+        if not self._may_ask or not self._views:
             return False
         self._may_ask = False
         return True

@@ -1,0 +1,1 @@
+"""The GPU kit: everything that only a machine with a card can show, in one command."""

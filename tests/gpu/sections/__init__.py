@@ -1,0 +1,1 @@
+"""One module a section; each has `main(kit, deadline)`."""
