@@ -81,6 +81,7 @@ class Plot:
     def __post_init__(self) -> None:
         require(len(self.title) <= LONGEST_WORDS, "Plot.title is too long")
         require(len(self.series) <= MOST_SERIES, "Plot has too many series")
+        require(self.left_out >= 0, "Plot.left_out is less than nothing")
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from rich.style import Style
 from textual.color import Color
 from textual.widgets import Input
 
+from tensortutor.plaintext import SIGNS
 from tensortutor.ui import colours, glyphs
-from tensortutor.ui.lettering import SIGNS, lettered
+from tensortutor.ui.lettering import lettered
 from tests.ui.test_lesson import PRACTICE, arrive, told
 
 GROUND = Color.parse("#15181c")

@@ -15,6 +15,7 @@ from textual.widgets import Markdown, Static, TextArea
 
 from tensortutor.course.model import Lesson
 from tensortutor.learner.lesson_session import LessonSession
+from tensortutor.plaintext import visible
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.ui import describe, docs, keys
 from tensortutor.ui.lesson.code_file import CodeFile
@@ -23,7 +24,6 @@ from tensortutor.ui.lesson.line_notes import LineNotes
 from tensortutor.ui.lesson.name_help import NameHelp
 from tensortutor.ui.lesson.pane_layout import PARTS, PaneLayout
 from tensortutor.ui.lesson.run_controller import RunController
-from tensortutor.ui.plain import visible
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm, Page
 from tensortutor.ui.widgets import questions

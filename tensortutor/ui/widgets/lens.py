@@ -9,9 +9,10 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile
 from tensortutor.ui import keys
-from tensortutor.ui.plain import visible
+from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.widgets.lenspane import LensPane
 from tensortutor.ui.widgets.panes import ResultPane
 from tensortutor.ui.widgets.tensors import TensorsPane
@@ -57,13 +58,12 @@ class ModulesPane(LensPane):
 
 def grow(tree: Tree[str], branches: Sequence[tuple[int, str, str]]) -> None:
     """Fill a tree with branches (depth, id, text), in the order in which they are read."""
-    from rich.text import Text
 
     path = [tree.root]
     for number, (depth, id, text) in enumerate(branches):
         deeper = number + 1 < len(branches) and branches[number + 1][0] > depth
         del path[depth + 1 :]
-        label = Text(visible(text))
+        label = OutsideText(text).rich()
         above = path[-1]
         path.append(above.add(label, id, expand=True) if deeper else above.add_leaf(label, id))
 
