@@ -15,6 +15,7 @@ from tensortutor.protocol.events import Event, Explained, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe, keys
 from tensortutor.ui.explained import ExplainedRuns
+from tensortutor.ui.pointing import Pointing
 from tensortutor.ui.screens.guessing import GuessingScreen
 from tensortutor.ui.session import LessonSession
 from tensortutor.ui.widgets.checks import ChecksPane
@@ -23,6 +24,7 @@ from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.panes import Occasion
+from tensortutor.ui.widgets.pointers import Pointer
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 
@@ -286,6 +288,23 @@ class LessonScreen(GuessingScreen):
                     f"{go_on} goes on; outside the editor, {solution} shows a solution beside your "
                     "code, and what others get wrong.",
                 )
+
+    # What the text points at
+
+    def action_point(self) -> None:
+        """Carry out the step's next look or try; take a try back that is made."""
+        pointer = self.reader.next_pointer()
+        if pointer is None:
+            self.tutor.tell("Nothing in this step is to be looked at or tried.")
+        else:
+            self._pointing().choose(pointer)
+
+    @on(Pointer.Chosen)
+    def _pointer_chosen(self, event: Pointer.Chosen) -> None:
+        self._pointing().choose(event.pointer)
+
+    def _pointing(self) -> Pointing:
+        return Pointing(self.editor, self.results, self.turn_to, self.tutor.tell, self.key_for)
 
     # Hints, the solution
 
