@@ -403,7 +403,7 @@ def test_on_a_terminal_drawings_come_last_in_their_last_state(tmp_path: Path) ->
     )
     lines = screen.splitlines()
     assert (code, lines[:2]) == (0, ["printed", "loss   * falling 0"])
-    assert screen.count("falling") == 1
+    assert screen.panes.count("falling") == 1
     assert max(map(len, lines)) == 50
     assert screen.isascii()
 

@@ -24,6 +24,7 @@ from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
+from tensortutor.plaintext import visible
 from tensortutor.ui import describe, garbage, glyphs, keys, theme
 from tensortutor.ui.late import LateRunner
 from tensortutor.ui.lookup import LookupApp
@@ -33,7 +34,7 @@ from tensortutor.ui.screens.home import HomeScreen
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
-    from tensortutor.ui.teaching import Own
+    from tensortutor.ui.tutor import LearnerState
 
 POLL_S = 0.5
 """How often the runner is asked how it is."""
@@ -76,7 +77,7 @@ class TutorApp(LookupApp):
         self.remembered = remembered or Remembered(None)
         self._consent = consent
         self.teaching = teaching
-        self.put_aside: Own | None = None
+        self.put_aside: LearnerState | None = None
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
@@ -122,7 +123,7 @@ class TutorApp(LookupApp):
     def on_mount(self) -> None:
         """Show what is to be said at the start; load PyTorch once there is something to see."""
         for notice in (*self._notices, *self.progress.notices):
-            self.notify(notice, markup=False, timeout=NOTICE_S)
+            self.notify(visible(notice), markup=False, timeout=NOTICE_S)
         if self.teaching:
             from tensortutor.ui.teaching import begun
 
@@ -273,6 +274,7 @@ class TutorApp(LookupApp):
 
     def tell(self, sentence: str) -> None:
         """Show a sentence for a while; once, if it is said again."""
+        sentence = visible(sentence)
         for notice in [one for one in self._notifications if one.message == sentence]:
             self._unnotify(notice, refresh=False)
         self.notify(sentence, markup=False)

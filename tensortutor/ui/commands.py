@@ -10,11 +10,12 @@ from textual.content import Content
 from textual.markup import escape
 from textual.system_commands import SystemCommandsProvider
 
+from tensortutor.plaintext import one_line, visible
 from tensortutor.ui import describe
 
 if TYPE_CHECKING:
     from tensortutor.course.search import Found
-    from tensortutor.ui.app import TutorApp
+    from tensortutor.ui.tutor import Tutor
 
 SHORTEST = 2
 """Letters before the course is searched."""
@@ -49,9 +50,9 @@ class LessonCommands(Provider):
     async def search(self, query: str) -> Hits:
         """Lessons whose name or id matches, the best first."""
         matcher = self.matcher(query)
-        app = cast("TutorApp", self.app)
+        app = cast("Tutor", self.app)
         for lesson in app.course.lessons:
-            name = f"{describe.short_name(app.course, lesson)}  {lesson.id}"
+            name = one_line(f"{describe.short_name(app.course, lesson)}  {lesson.id}")
             score = matcher.match(name)
             if score > 0:
                 yield Hit(
@@ -59,7 +60,7 @@ class LessonCommands(Provider):
                     matcher.highlight(name),
                     lambda lesson=lesson: app.open_lesson(lesson),
                     text=name,
-                    help=escape(lesson.goal),
+                    help=escape(visible(lesson.goal)),
                 )
 
 
@@ -70,7 +71,7 @@ class PlaceCommands(Provider):
         """The search itself at once, then the best places of each kind."""
         if len(query) < SHORTEST:
             return
-        app = cast("TutorApp", self.app)
+        app = cast("Tutor", self.app)
         line = f'Search the course for "{query}"'
         yield Hit(
             ABOVE * len(query) + 1,
@@ -84,7 +85,7 @@ class PlaceCommands(Provider):
         for hit in self._places(app, query):
             yield hit
 
-    def _places(self, app: "TutorApp", query: str) -> Iterator[Hit]:
+    def _places(self, app: "Tutor", query: str) -> Iterator[Hit]:
         from tensortutor.ui import finding
 
         found = app.course_index.search(query, finding.EVERYTHING)
@@ -95,14 +96,15 @@ class PlaceCommands(Provider):
                 score = ABOVE * len(query) if is_named else BELOW
                 yield self._hit(app, one, score - 0.1 * rank - 0.01 * place)
 
-    def _hit(self, app: "TutorApp", found: "Found", score: float) -> Hit:
+    def _hit(self, app: "Tutor", found: "Found", score: float) -> Hit:
         from tensortutor.ui import finding
 
-        line = f"{finding.kind(found.place).capitalize()}: {finding.title(app.course, found.place)}"
+        title = one_line(finding.title(app.course, found.place))
+        line = f"{finding.kind(found.place).capitalize()}: {title}"
         return Hit(
             score,
             Content(line),
             lambda: app.go(found.place),
             text=line,
-            help=escape(found.snippet),
+            help=escape(visible(found.snippet)),
         )

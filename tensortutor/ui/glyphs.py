@@ -32,7 +32,6 @@ class Glyphs(NamedTuple):
     news: str = "•"
     arrow: str = "→"
     cut: str = "…"
-    replacement: str = "\ufffd"
 
     @property
     def ascii(self) -> bool:
@@ -63,7 +62,6 @@ ASCII = Glyphs(
     news="*",
     arrow="->",
     cut="~",
-    replacement="?",
 )
 
 

@@ -63,7 +63,7 @@ LESSON = [
     _key("lesson.profile", "P", "profile", "Run under the profiler"),
     _key("lesson.broadcast", "b", "broadcast", "Broadcasting under the cursor"),
     _key("lesson.notes", "v", "notes", "Notes behind the lines, or none"),
-    _key("lesson.lens", "I", "lens", "Look into runs, or not"),
+    _key("lesson.lens", "I", "lens", "Look into runs: first passes, all, or not"),
     _key("lesson.skip", "x", "skip", "Run without a guess"),
     _key("lesson.point", "t", "point", "Look there, or try it; again: take the edit back"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
@@ -14,29 +12,17 @@ from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.remembered import Remembered
 from tensortutor.learner.workspace import Workspace
-
-if TYPE_CHECKING:
-    from tensortutor.ui.app import TutorApp
+from tensortutor.ui.tutor import LearnerState, Tutor
 
 
-@dataclass(frozen=True)
-class Own:
-    """What is the learner's, put aside while one teaches."""
-
-    course: Course
-    progress: Progress
-    workspace: Workspace
-    remembered: Remembered
-
-
-def commands(app: TutorApp) -> Iterator[SystemCommand]:
+def commands(app: Tutor) -> Iterator[SystemCommand]:
     """What the palette offers. A process that was started to teach does nothing else."""
     if app.put_aside is not None or not app.teaching:
         word = "Leave teach mode" if app.teaching else "Teach mode"
         yield SystemCommand(word, "Lessons for a room, block by block", lambda: turn(app))
 
 
-def turn(app: TutorApp) -> None:
+def turn(app: Tutor) -> None:
     """Begin to teach, at the lesson that is open; or end it."""
     from tensortutor.ui.screens.home import HomeScreen
     from tensortutor.ui.screens.lesson import LessonScreen
@@ -47,7 +33,7 @@ def turn(app: TutorApp) -> None:
     if not app.keep():
         app.tell("Your code could not be saved, so it stays open.")
         return
-    before = Own(app.course, app.progress, app.workspace, app.remembered)
+    before = LearnerState(app.course, app.progress, app.workspace, app.remembered)
     try:
         after = app.put_aside or _room(app.course)
     except OSError as error:
@@ -72,7 +58,7 @@ def turn(app: TutorApp) -> None:
     app.tell(begun(app) if app.teaching else "Your own lessons are back, as you left them.")
 
 
-def begun(app: TutorApp) -> str:
+def begun(app: Tutor) -> str:
     """What teach mode is, in a sentence or two."""
     more, answer, code = (app.key_name(f"teach.{name}") for name in ("more", "answer", "code"))
     return (
@@ -81,7 +67,7 @@ def begun(app: TutorApp) -> str:
     )
 
 
-def _room(course: Course) -> Own:
+def _room(course: Course) -> LearnerState:
     paths = classroom()
     remembered = Remembered(paths.remembered)
-    return Own(unlocked(course), Progress.open(paths), Workspace(paths), remembered)
+    return LearnerState(unlocked(course), Progress.open(paths), Workspace(paths), remembered)

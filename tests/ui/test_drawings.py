@@ -99,7 +99,7 @@ async def test_several_drawings_share_the_room(setting, until):
         assert [view.drawing.title for view in (third, fourth)] == ["cat", "loss"]
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
-        while screen.place != "results":
+        while screen.panes.front != "results":
             await pilot.press("f3")
         await until(pilot, lambda: first.region.y != second.region.y)
         screen.query_one(DrawingList).scroll_end(animate=False)

@@ -54,7 +54,7 @@ async def test_edit_and_run(setting, until, size):
         assert job.filename == "accumulation_2.py"
         assert setting.workspace.load(setting.accumulation, RUN) == job.source
         assert screen.results.display
-        assert screen.place == ("results" if size == (80, 24) else "editor")
+        assert screen.panes.front == ("results" if size == (80, 24) else "editor")
 
 
 async def test_a_wide_screen_shows_all_three_and_a_narrow_one_turns(setting, until):
@@ -383,7 +383,7 @@ async def test_the_screen_stays_when_the_disk_is_full(setting, until, monkeypatc
 
 async def test_a_file_edited_elsewhere_is_neither_lost_nor_missed(setting, until, monkeypatch):
     # The second save must not be seen before a key is pressed here, however slow the machine is.
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.POLL_S", 600)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.POLL_S", 600)
     path = setting.workspace.start(setting.accumulation, PRACTICE)
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:

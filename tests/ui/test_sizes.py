@@ -109,4 +109,4 @@ async def test_tabs_in_the_frame_are_clicked_and_not_dragged(setting, until, rem
         column = drawn(screen).split("\n")[row].index("Tensors")
         await pilot.click(offset=(column, row))
         await until(pilot, lambda: screen.results.front.TITLE == "Tensors")
-        assert not screen._dragged
+        assert not screen.panes.is_dragging

@@ -234,7 +234,7 @@ async def test_everything_is_open_and_the_course_goes_on(setting, until):
 
 
 async def test_nothing_of_the_learners_changes(setting, until, monkeypatch):
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_AFTER_S", 0.01)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.SAVE_AFTER_S", 0.01)
     before = lived_in(setting)
     setting.runner.script = judges(dict.fromkeys(CHECKS, True))
     app = classroom_app(setting, setting.accumulation, PRACTICE)

@@ -9,8 +9,9 @@ from rich.style import Style
 from textual.color import Color
 from textual.widgets import Input
 
+from tensortutor.plaintext import SIGNS
 from tensortutor.ui import colours, glyphs
-from tensortutor.ui.lettering import SIGNS, lettered
+from tensortutor.ui.lettering import lettered
 from tests.ui.test_lesson import PRACTICE, arrive, told
 
 GROUND = Color.parse("#15181c")
@@ -117,7 +118,7 @@ async def test_stepping_aside_saves_first_and_needs_a_shell(setting, until, monk
     monkeypatch.setattr(app, "action_suspend_process", lambda: stopped.append(True))
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await arrive(pilot, until)
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         await pilot.press("x")
         monkeypatch.setattr(os, "getpgrp", lambda: os.getsid(0))
         app.action_step_aside()

@@ -18,6 +18,7 @@ from tensortutor.course.model import Lesson
 from tensortutor.course.search import LESSON, STEP, CourseIndex, Found, Place
 from tensortutor.ui import describe, finding, glyphs, keys
 from tensortutor.ui.finding import HeadRow, MoreRow, Row
+from tensortutor.ui.outside import OutsideText, entitle, subtitle
 from tensortutor.ui.screens.seeking import SeekingScreen
 
 READING_S = 0.1
@@ -154,7 +155,7 @@ class SearchScreen(SeekingScreen):
             finding.still_reading(self._index),
         ]
         dot = f" {glyphs.current().dot} "
-        self.query_one("#found").border_subtitle = dot.join(word for word in words if word)
+        subtitle(self.query_one("#found"), OutsideText(dot.join(word for word in words if word)))
         if not self._rows:
             self._say_none()
 
@@ -169,7 +170,10 @@ class SearchScreen(SeekingScreen):
             text = f'Nothing has "{self._query.strip()}". Searched: {searched}.{rest}{hint}'
         else:
             text = f"Searched as you type: {searched}.{rest}"
-        self.query_one("#place").border_title = "Nothing found" if self._query.strip() else "Search"
+        entitle(
+            self.query_one("#place"),
+            OutsideText("Nothing found" if self._query.strip() else "Search"),
+        )
         self.query_one("#place-text", Static).update(Content(text))
 
     def _drawn(self, row: Row) -> Content:
@@ -179,25 +183,25 @@ class SearchScreen(SeekingScreen):
         if isinstance(row, MoreRow):
             rest = len(row.group.found) - finding.FEW
             return Content.styled(f"  {glyphs.current().cut} {rest} more: Enter shows them", DIM)
-        title = Content(f"  {finding.title(self.tutor.course, row.place)}")
+        title = Content("  ") + OutsideText(finding.title(self.tutor.course, row.place)).title
         return title + Content.styled(f"  {finding.kind(row.place)}", DIM)
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self) -> None:
         row = self.chosen
         if isinstance(row, Found):
-            self.query_one("#place").border_title = finding.kind(row.place).capitalize()
+            entitle(self.query_one("#place"), OutsideText(finding.kind(row.place).capitalize()))
             self.query_one("#place-text", Static).update(self._about(row))
 
     def _about(self, found: Found) -> Content:
         """The words around what was sought, and where Enter leads."""
         place = found.place
-        snippet = Content(found.snippet)
+        snippet = OutsideText(found.snippet).content
         for start, end in found.marks:
             snippet = snippet.stylize("bold underline", start, end)
         lesson = describe.lesson_by_id(self.tutor.course, place.lesson)
         parts = [
-            Content.styled(finding.title(self.tutor.course, place), "bold"),
+            OutsideText(finding.title(self.tutor.course, place)).styled("bold"),
             snippet,
             self._leads(place, lesson),
         ]

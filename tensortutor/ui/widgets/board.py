@@ -9,8 +9,9 @@ from textual.widgets import Static
 
 from tensortutor.course.material import Pane, Quiz
 from tensortutor.learner import answers
+from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui import glyphs, keys
-from tensortutor.ui.session import LessonSession
+from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.reader import Hint, Reader, passage, written
@@ -117,7 +118,9 @@ class Board(Reader):
         wanted = answers.shown(quiz, quiz.answer)
         between = ":\n" if "\n" in wanted else " "
         verdict = question.query_one(".verdict", Static)
-        verdict.update(f"{glyphs.current().passed} The answer is{between}{wanted}")
+        verdict.update(
+            OutsideText(f"{glyphs.current().passed} The answer is{between}{wanted}").content
+        )
         question.call_after_refresh(self.scroll_to_widget, question, animate=False)
         return True
 

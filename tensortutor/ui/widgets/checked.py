@@ -10,6 +10,7 @@ from textual.timer import Timer
 from textual.widgets import TextArea
 
 from tensortutor.ui import glyphs, problems
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.problems import Problem
 from tensortutor.ui.widgets.code import CodeArea, CodeDocument
 
@@ -114,10 +115,10 @@ class CheckedCode(CodeArea):
         self.point_at(None if problem is None else problem.row)
 
     def _entitle(self) -> None:
-        title = Content(self._file_name)
+        title = OutsideText(self._file_name).title
         if self._note:
             title += Content.styled(f" {glyphs.current().dot} {self._note}", "$accent")
         if self.problem is not None:
             word = f" {glyphs.current().failed} line {self.problem.row + 1}: {self.problem.message}"
-            title += Content.styled(word, "$text-error")
-        self.border_title = title
+            title += OutsideText(word).styled("$text-error")
+        entitle(self, title)

@@ -12,9 +12,9 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Verdict
 from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.plain import visible
 
 PARTS = ("called", "input", "got", "expected", "where", "cause", "hint")
 AS_ABOVE, PERHAPS = "As above.", "May have the same cause."

@@ -9,8 +9,8 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from tensortutor.learner.comparison import MINE, SAME, THEIRS, Pair, unified
+from tensortutor.plaintext import visible
 from tensortutor.ui import glyphs
-from tensortutor.ui.plain import visible
 
 LOOKS = {SAME: "$foreground 70%", MINE: "$text-error", THEIRS: "$text-success"}
 TITLES = ("Yours", "A solution")

@@ -13,7 +13,6 @@ from textual.geometry import Offset, Region
 from textual.message import Message
 from textual.widgets import TextArea
 
-from tensortutor.protocol.assist import Documentation, Question
 from tensortutor.ui import indent, keys, pairs, rewrite
 from tensortutor.ui.widgets.checked import CheckedCode
 from tensortutor.ui.widgets.code import CodeDocument
@@ -44,28 +43,6 @@ class Editor(CheckedCode):
 
     class Left(Message):
         """The learner wants out of the editor."""
-
-    class Asked(Message):
-        """Somebody is to answer a question about a name, by `completer.answered`."""
-
-        def __init__(self, question: Question) -> None:
-            super().__init__()
-            self.question = question
-
-    class Described(Message):
-        """All about a name is to be shown."""
-
-        def __init__(self, documentation: Documentation) -> None:
-            super().__init__()
-            self.documentation = documentation
-
-    class Nothing(Message):
-        """A key has asked, and nothing is known. what: "names" or "words"."""
-
-        def __init__(self, what: str, *, learning: bool) -> None:
-            super().__init__()
-            self.what = what
-            self.learning = learning
 
     def __init__(self, *, id: str | None = None) -> None:
         self.completer = Completer(self)

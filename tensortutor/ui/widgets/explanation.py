@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 
 from tensortutor.course.prose import paragraphs
+from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Explained
 from tensortutor.ui import glyphs
-from tensortutor.ui.plain import visible
 from tensortutor.ui.widgets.transcript import Line
 
 INDENT = "  "

@@ -4,7 +4,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
 from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Look, Pane, Prose, Quiz, Try
-from tensortutor.ui.session import LessonSession
+from tensortutor.learner.lesson_session import LessonSession
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.pointers import Pointer, Pointers
 from tensortutor.ui.widgets.questions import Question
@@ -18,7 +19,7 @@ class Reader(VerticalScroll, can_focus=True):
     async def show(self, session: LessonSession) -> None:
         """Replace what is shown by the session's step, from its top."""
         optional = " (may be skipped)" if session.step.optional else ""
-        self.border_title = f"{session.step.title}{optional}"
+        entitle(self, OutsideText(f"{session.step.title}{optional}"))
         parts = self.parts(session)
         self._pointers = Pointers([part for part in parts if isinstance(part, Pointer)])
         async with self.batch():
@@ -48,7 +49,7 @@ class Reader(VerticalScroll, can_focus=True):
             questions += 1
             if len(step.quizzes) > 1:
                 count = f"{questions} of {len(step.quizzes)}"
-                question.border_title = f"{question.border_title}: {count}"
+                entitle(question, OutsideText(f"{question.border_title}: {count}"))
             parts.append(question)
         parts += passage(prose)
         hints = step.hints[: session.hints_shown]
@@ -78,7 +79,7 @@ class Hint(Vertical):
 
     def __init__(self, number: int, total: int, text: str) -> None:
         super().__init__(Text(text), classes="hint")
-        self.border_title = f"Hint {number} of {total}"
+        entitle(self, OutsideText(f"Hint {number} of {total}"))
 
 
 def written(block: Block) -> list[str]:
