@@ -30,7 +30,8 @@ class Pointer(Vertical, can_focus=True):
             self.pointer = pointer
 
     def __init__(self, block: Look | Try) -> None:
-        super().__init__(Text(block.markdown.partition(":** ")[2]), classes="pointer")
+        told = block.markdown.partition(":** ")[2]  # the title says the word before it
+        super().__init__(Text(told[:1].upper() + told[1:]), classes="pointer")
         self.block = block
         self.made: tuple[str, str] | None = None
         self.border_title = "Look" if isinstance(block, Look) else "Try"
