@@ -217,7 +217,8 @@ def _next_place(session: Session) -> tuple[Lesson, int] | None:
 def _open_step(session: Session, lesson: Lesson, start: int) -> int | None:
     """The first step from `start` on that is not done, else the first before it, else None."""
     done = session.progress.steps_done(lesson.id)
-    for index in chain(range(start, len(lesson.steps)), range(start)):
+    before = (index for index in range(start) if not lesson.steps[index].optional)
+    for index in chain(range(start, len(lesson.steps)), before):
         if index not in done or left_to_do(session, lesson, index):
             return index
     return None

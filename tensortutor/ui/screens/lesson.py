@@ -23,6 +23,7 @@ from tensortutor.ui.lesson.guess_gate import GuessGate
 from tensortutor.ui.lesson.line_notes import LineNotes
 from tensortutor.ui.lesson.name_help import NameHelp
 from tensortutor.ui.lesson.pane_layout import PARTS, PaneLayout
+from tensortutor.ui.lesson.pointing import Pointing
 from tensortutor.ui.lesson.run_controller import RunController
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm, Page
@@ -33,6 +34,7 @@ from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
+from tensortutor.ui.widgets.pointers import Pointer
 from tensortutor.ui.widgets.popup import Popup
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
@@ -87,6 +89,9 @@ class LessonScreen(TutorScreen):
             lambda lines: self.results.query_one(OutputPane).remark(lines), self.key_for,
             tutor.tell,
         )  # fmt: skip
+        self.pointing = Pointing(
+            self.editor, self.results, self.panes.turn_to, tutor.tell, self.key_for
+        )
         self.runs = RunController(
             self.session, self.editor, self.results, self._keybar, self.guesses, self.notes,
             tutor, self._may_run, self._run_started,
@@ -287,6 +292,18 @@ class LessonScreen(TutorScreen):
         else:
             self.reader.scroll_end(animate=False)
             self.tutor.tell("That is all the hints there are.")
+
+    def action_point(self) -> None:
+        """Carry out the step's next look or try; take a try back that is made."""
+        pointer = self.reader.next_pointer()
+        if pointer is None:
+            self.tutor.tell("Nothing in this step is to be looked at or tried.")
+        else:
+            self.pointing.choose(pointer)
+
+    @on(Pointer.Chosen)
+    def _pointer_chosen(self, event: Pointer.Chosen) -> None:
+        self.pointing.choose(event.pointer)
 
     def action_solution(self) -> None:
         """Show the solution beside the learner's own, once the checks have passed."""
