@@ -43,6 +43,11 @@ COMMANDS = (
             arg("--lesson", metavar="LESSON", help="run the code of this lesson instead"),
             STEP,
             arg("--lens", action="store_true", help="show what its lines, tensors and graph did"),
+            arg(
+                "--lens-all",
+                action="store_true",
+                help="as --lens, and follow all passes of every loop, however long it takes",
+            ),
             arg("--profile", action="store_true", help="show where its time and memory went"),
             ANYWAY,
         ),

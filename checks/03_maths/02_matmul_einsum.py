@@ -91,14 +91,16 @@ def texts_apart(answer, rng, device):
         rtol=0.0,
         atol=1e-4,
         hint="A letter that is not in the result is added up. The batch needs the same letter in "
-        "the queries, in the keys and in the result.",
+        "the queries, in the keys and in the result. And reshape swaps no dimensions: it would "
+        "mix the texts, where permute keeps them apart.",
     )
 
 
 @check("each relation uses its own matrix")
 def relations_apart(answer, rng, device):
     b, r, q, k, d, e = six(rng)
-    hint = "The relation's letter belongs to W and to the result. It must not be added up."
+    hint = "The relation's letter belongs to W and to the result. It must not be added up. And "
+    hint += "reshape swaps no dimensions: it would mix the relations, where permute keeps them."
     for chosen in (0, r - 1):
         queries, weight, keys = problem(device, b, r, q, k, d, e)
         weight[chosen] = 0

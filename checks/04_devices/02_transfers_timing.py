@@ -4,6 +4,8 @@ import itertools
 import math
 import statistics
 
+import torch
+
 from tensortutor.checking import accepted, check, expect_true, mutant
 
 
@@ -31,6 +33,10 @@ class Device:
         return self.time
 
 
+DIGITS = (
+    "Nearly right: digits were lost on the way. A float32 tensor keeps seven of them, and most are "
+    "gone when two times of 100 s are subtracted. Subtract Python floats, or use float64."
+)
 LAUNCH = (
     "You have measured the launch: fn returned, and the device was still at work. The clock may "
     "stop when nothing is left to do."
@@ -47,6 +53,8 @@ def compare(answer, device, wanted, hint, **counts):
     )
     said = ", ".join(f"{key}={value}" for key, value in counts.items())
     launch = math.isclose(got, device.launch, rel_tol=1e-6)
+    if math.isclose(got, wanted, rel_tol=1e-3):
+        hint = DIGITS
     expect_true(
         math.isclose(got, wanted, rel_tol=1e-6, abs_tol=1e-9),
         f"with {said}, bench says {got:.6g} s where {wanted:.6g} s are right",
@@ -140,6 +148,20 @@ def middle(answer, rng, device):
             warmup=1,
             iters=iters,
         )
+
+
+@mutant("keeps the times in a float32 tensor", caught_by=waits)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    stamps = torch.empty(iters, 2)
+    for k in range(iters):
+        sync()
+        stamps[k, 0] = clock()
+        fn()
+        sync()
+        stamps[k, 1] = clock()
+    return statistics.median((stamps[:, 1] - stamps[:, 0]).tolist())
 
 
 @mutant("never waits", caught_by=waits)

@@ -5,13 +5,21 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_shape,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Two tasks train one model.",
+    "Take the gradient of each loss at a shared weight",
+    "So the gradients are needed one by one",
 )
 
 APART = (
@@ -81,7 +89,11 @@ def compare(got, right, p):
         expect_close(grad, good, dtype=p.dtype, name=name, hint=hint)
 
 
-@check("each gradient is that of its own loss")
+@check(
+    "each gradient is that of its own loss",
+    holds="a list with the gradient of each loss with respect to the leaf p, in the order",
+    both_sides=True,
+)
 def own(answer, rng, device):
     n = rng.randint(3, 7)
     p = leaf(device, n)
@@ -92,14 +104,18 @@ def own(answer, rng, device):
     compare(separate(answer, p, make(p)), wanted(make, p), p)
 
 
-@check("losses that share a graph work")
+@check("losses that share a graph work", holds="The losses may share nodes of their graph.")
 def share(answer, rng, device):
     m, n = rng.sample(range(2, 7), 2)
     p, q = leaf(device, m, n), leaf(device, n)
     compare(separate(answer, p, shared(p, q)), wanted(shared, p, q), p)
 
 
-@check("p.grad keeps what was in it")
+@check(
+    "p.grad keeps what was in it",
+    holds=["No leaf's .grad changes", "p.grad may be None or a gradient that is still needed"],
+    both_sides=True,
+)
 def keeps(answer, rng, device):
     n = rng.randint(3, 7)
     p, q = leaf(device, n), leaf(device, n)
@@ -117,7 +133,7 @@ def keeps(answer, rng, device):
     expect_true(p.grad is None, "p.grad was None, and is not None any more", hint=UNTOUCHED)
 
 
-@check("no other leaf gets a gradient")
+@check("no other leaf gets a gradient", holds="No leaf's .grad changes.")
 def others(answer, rng, device):
     n = rng.randint(3, 7)
     p, q, r = leaf(device, n), leaf(device, n), leaf(device, n)
@@ -129,7 +145,11 @@ def others(answer, rng, device):
     expect_true(r.grad is None, message, hint=UNTOUCHED)
 
 
-@check("a loss that does not depend on p has a gradient of zeros")
+@check(
+    "a loss that does not depend on p has a gradient of zeros",
+    holds=["A loss that does not depend on p has a gradient of zeros.", "each a tensor of its own"],
+    both_sides=True,
+)
 def unused(answer, rng, device):
     n = rng.randint(2, 6)
     for dtype in (torch.float32, torch.float64):
@@ -153,7 +173,10 @@ def unused(answer, rng, device):
         expect_equal(got[2], zeros, name=name, hint=own)
 
 
-@check("the caller can still go back from every loss")
+@check(
+    "the caller can still go back from every loss",
+    holds="Afterwards the caller can still run backward() from any of the losses.",
+)
 def alive(answer, rng, device):
     n = rng.randint(3, 7)
     p, q = leaf(device, n), leaf(device, n)
@@ -169,7 +192,10 @@ def alive(answer, rng, device):
         expect_close(p.grad, one_of.float(), name="p.grad after the caller's backward()")
 
 
-@check("the gradients stay what they are")
+@check(
+    "the gradients stay what they are",
+    holds="A returned gradient keeps its values when the caller does so, and it records nothing.",
+)
 def stay(answer, rng, device):
     n = rng.randint(3, 7)
     p, q = leaf(device, n), leaf(device, n)
@@ -188,7 +214,11 @@ def stay(answer, rng, device):
     )
 
 
-@check("any shape, any dtype and any number of losses will do")
+@check(
+    "any shape, any dtype and any number of losses will do",
+    holds=["leaf of any shape, float32 or float64", "perhaps empty"],
+    both_sides=True,
+)
 def shapes(answer, rng, device):
     n = rng.randint(3, 7)
     expect_equal(len(separate(answer, leaf(device, n), [])), 0, name="the number of results")
@@ -310,6 +340,16 @@ def separate_grads(p, losses):
         (grad,) = torch.autograd.grad(loss, p, create_graph=True, allow_unused=True)
         grads.append(torch.zeros_like(p) if grad is None else grad)
     return grads
+
+
+@hinted(1, reaches=own)
+def separate_grads(p, losses):
+    return [torch.autograd.grad(loss, p)[0] for loss in losses]
+
+
+@hinted(2, reaches=others)
+def separate_grads(p, losses):
+    return [torch.autograd.grad(loss, p, retain_graph=True)[0] for loss in losses]
 
 
 @accepted("asks for zeros instead of None")

@@ -275,6 +275,8 @@ def middle(answer, rng, device):
     expect_number(b.grad, x, "d/db of h = a * b", hint)
     expect_number(c.grad, 0.0, "the grad of c, which h does not depend on,", hint)
     a.backward()
+    hint = "A leaf's grad adds up over calls, also where the leaf is the result itself: its 1 is "
+    hint += "added to what it has. `self.grad = 1.0` throws that away."
     expect_number(a.grad, y + 1, "after a.backward() of a leaf itself, its grad", hint)
 
 
@@ -331,6 +333,18 @@ class Engine:
     def send(self):
         for parent, local in self.parents:
             parent.grad += self.grad * local
+
+
+@mutant("assigns the 1 to a leaf that has a gradient", caught_by=middle)
+class Value(Engine):
+    def backward(self):
+        order = self.order()
+        for node in order:
+            if node.parents:
+                node.grad = 0.0
+        self.grad = 1.0
+        for node in order:
+            node.send()
 
 
 @mutant("adds into its left operand", caught_by=values)

@@ -11,8 +11,12 @@ from tensortutor.checking import (
     expect_close,
     expect_true,
     expect_unchanged,
+    hinted,
+    key_line_shown,
     mutant,
 )
+
+key_line_shown("logsumexp", because="The exercise is about which rows count, and in which order.")
 
 INF = float("inf")
 LOSS = "logsumexp(z) - z[y] for each sample, along the classes, and the mean of them over N."
@@ -24,6 +28,11 @@ ONE_HOT = (
     "One of these sizes is the largest label plus 1. Is it a one_hot? Tell it the number of "
     "classes, one_hot(y, C): the largest may not occur."
 )
+PADDING = (
+    "A label of -100 is no index. Leave its row out before anything is computed from it: NaN "
+    "times 0 is NaN."
+)
+PAD = -100
 GRAD = "The softmax along the classes, minus 1 at the right class, and all of it divided by N."
 
 
@@ -36,13 +45,13 @@ def batch(rng, device, n=None, c=None, dtype=torch.float32):
 
 
 def right_ce(z, y):
-    """In float64."""
-    return F.cross_entropy(z.detach().double(), y)
+    """In float64, over the rows that are no padding."""
+    return F.cross_entropy(z.detach().double()[y != PAD], y[y != PAD])
 
 
 def right_grad(z, y):
     leaf = z.detach().double().requires_grad_()
-    F.cross_entropy(leaf, y).backward()
+    F.cross_entropy(leaf[y != PAD], y[y != PAD]).backward()
     return leaf.grad
 
 
@@ -75,6 +84,7 @@ def compare_grad(answer, z, y, hint=GRAD, rtol=1e-4, atol=1e-6):
 
 @check(
     "my_ce: the mean of the samples' losses",
+    holds=["my_ce, the mean cross-entropy", "F.cross_entropy and F.nll_loss are off limits."],
     forbid=("torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss"),
 )
 def values(answer, rng, device):
@@ -85,7 +95,11 @@ def values(answer, rng, device):
     compare(answer, z, y, LOSS)
 
 
-@check("my_ce: scores of 900 and of 10000 stay in range")
+@check(
+    "my_ce: scores of 900 and of 10000 stay in range",
+    holds="Scores may be as large as 1e4, either sign.",
+    side="the loss",
+)
 def far(answer, rng, device):
     compare(answer, *batch(rng, device, 4, 3), LOSS)
     for size in (900.0, 1e4):
@@ -111,7 +125,11 @@ def apart(answer, rng, device):
     compare(answer, z, y, hint)
 
 
-@check("my_ce: a class that is switched off does no harm")
+@check(
+    "my_ce: a class that is switched off does no harm",
+    holds="A score of -inf switches off a class",
+    side="the loss",
+)
 def switched_off(answer, rng, device):
     z, y = batch(rng, device, 5, 4)
     z, y = z.contiguous(), y % 3
@@ -122,7 +140,10 @@ def switched_off(answer, rng, device):
     compare(answer, z, y, hint)
 
 
-@check("my_ce: backward leaves (softmax - onehot) / N in the scores")
+@check(
+    "my_ce: backward leaves (softmax - onehot) / N in the scores",
+    holds="0-d tensor of logits' dtype, part of the graph",
+)
 def backward(answer, rng, device):
     z, y = batch(rng, device)
     compare(answer, z, y, LOSS)
@@ -138,7 +159,15 @@ def backward(answer, rng, device):
     expect_close(grad, right_grad(z, y), dtype=z.dtype, name="the gradient", hint=hint)
 
 
-@check("both: one sample, one class, float64, inputs left alone")
+@check(
+    "both: one sample, one class, float64, inputs left alone",
+    holds=[
+        "Both leave their inputs as they are.",
+        "float32 or float64",
+        "N and C at least 1",
+    ],
+    both_sides=True,
+)
 def edges(answer, rng, device):
     z, y = batch(rng, device)
     compare(answer, z, y, LOSS)
@@ -158,14 +187,21 @@ def edges(answer, rng, device):
         answer.ce_grad(z, y)
 
 
-@check("ce_grad: softmax minus onehot, over N")
+@check(
+    "ce_grad: softmax minus onehot, over N",
+    holds=["ce_grad, its gradient", "ce_grad is called with gradients switched off"],
+)
 def grads(answer, rng, device):
     compare_grad(answer, *batch(rng, device))
     n = rng.randint(3, 5)
     compare_grad(answer, *batch(rng, device, n, n))
 
 
-@check("ce_grad: far scores and classes that are switched off")
+@check(
+    "ce_grad: far scores and classes that are switched off",
+    holds=["Scores may be as large as 1e4, either sign.", "A score of -inf switches off a class"],
+    side="the gradient",
+)
 def far_grads(answer, rng, device):
     z, y = batch(rng, device, 4, 3)
     z, y = z.contiguous(), y % 2
@@ -175,6 +211,41 @@ def far_grads(answer, rng, device):
     z[1, y[1]] -= 900
     hint = "The same formula holds far out: softmax stays in range where exp alone overflows."
     compare_grad(answer, z, y, hint)
+
+
+def padded(rng, device, kept):
+    """A batch with `kept` rows that count; one padding row has NaN for scores."""
+    z, y = batch(rng, device, kept + 2)
+    y = y.clone()
+    lost = torch.randperm(len(y))[:2].to(device)
+    y[lost] = PAD
+    z[lost[0]] = float("nan")
+    return z, y
+
+
+@check(
+    "my_ce: padding adds nothing and is not counted",
+    holds=["A label of -100 marks padding", "At least one label is no padding."],
+    both_sides=True,
+)
+def padding(answer, rng, device):
+    compare(answer, *padded(rng, device, rng.randint(3, 6)), PADDING)
+    compare(answer, *padded(rng, device, 1), PADDING)
+    z, y = padded(rng, device, 4)
+    leaf = z.clone().requires_grad_()
+    with calling(y):
+        (grad,) = torch.autograd.grad(answer.my_ce(leaf, y), leaf)
+    expect_close(grad, right_grad(z, y), dtype=z.dtype, name="the gradient", nan_hint=PADDING)
+
+
+@check(
+    "ce_grad: padding has a gradient of 0",
+    holds=["Its gradient is 0, even where its scores are NaN", "At least one label is no padding."],
+    both_sides=True,
+)
+def padding_grad(answer, rng, device):
+    compare_grad(answer, *padded(rng, device, rng.randint(3, 6)), PADDING)
+    compare_grad(answer, *padded(rng, device, 1), PADDING)
 
 
 @mutant("takes the log of the softmax", caught_by=far)
@@ -201,6 +272,42 @@ def my_ce(logits, y):
 @mutant("adds a small number before the log", caught_by=far)
 def my_ce(logits, y):
     return -(logits.softmax(1).gather(1, y[:, None]) + 1e-9).log().mean()
+
+
+@mutant("takes padding for class 0", caught_by=padding)
+def my_ce(logits, y):
+    y = y.clamp(min=0)
+    return (logits.logsumexp(1) - logits.gather(1, y[:, None])[:, 0]).mean()
+
+
+@mutant("sets the loss of padding to 0, and divides by N", caught_by=padding)
+def my_ce(logits, y):
+    right = logits.gather(1, y.clamp(min=0)[:, None])[:, 0]
+    return torch.where(y != -100, logits.logsumexp(1) - right, 0).mean()
+
+
+@mutant("multiplies padding by 0", caught_by=padding)
+def my_ce(logits, y):
+    keep = (y != -100).to(logits.dtype)
+    right = logits.gather(1, y.clamp(min=0)[:, None])[:, 0]
+    return ((logits.logsumexp(1) - right) * keep).sum() / keep.sum()
+
+
+@mutant("divides the gradient by N", caught_by=padding_grad)
+def ce_grad(logits, y):
+    keep = y != -100
+    grad = logits.softmax(1)
+    grad[keep, y[keep]] -= 1
+    grad[~keep] = 0
+    return grad / len(y)
+
+
+@mutant("leaves a gradient in padding", caught_by=padding_grad)
+def ce_grad(logits, y):
+    keep = y != -100
+    grad = logits.softmax(1)
+    grad[keep, y[keep]] -= 1
+    return grad / keep.sum()
 
 
 @mutant("picks probabilities", caught_by=values)
@@ -302,41 +409,54 @@ def ce_grad(logits, y):
     return torch.autograd.grad(loss, leaf)[0]
 
 
+@hinted(1, reaches=values)
+def my_ce(logits, y):
+    keep = y != -100
+    z, y = logits[keep], y[keep]
+    return -z.softmax(1).gather(1, y[:, None]).log().mean()
+
+
 @accepted("picks from log_softmax by index pairs")
 def my_ce(logits, y):
-    return -logits.log_softmax(-1)[range(len(y)), y].mean()
+    rows = (y != -100).nonzero()[:, 0]
+    return -logits[rows].log_softmax(-1)[range(len(rows)), y[rows]].mean()
 
 
 @accepted("subtracts the largest score itself")
 def my_ce(logits, y):
-    z = logits - logits.amax(1, keepdim=True)
-    right = z.take_along_dim(y[:, None], 1).squeeze(1)
-    return (z.exp().sum(1).log() - right).sum() / len(y)
+    kept = y != -100
+    z = logits[kept] - logits[kept].amax(1, keepdim=True)
+    right = z.take_along_dim(y[kept][:, None], 1).squeeze(1)
+    return (z.exp().sum(1).log() - right).sum() / kept.sum()
+
+
+@accepted("chooses by where before and after")
+def my_ce(logits, y):
+    keep = y != -100
+    z = torch.where(keep[:, None], logits, 0)
+    right = z.gather(1, y.clamp(min=0)[:, None])[:, 0]
+    return torch.where(keep, z.logsumexp(1) - right, 0).sum() / keep.sum()
 
 
 @accepted("subtracts a onehot")
 def ce_grad(logits, y):
-    return (torch.softmax(logits, dim=1) - F.one_hot(y, logits.size(1))) / logits.size(0)
+    keep = (y != -100)[:, None]
+    onehot = F.one_hot(y.clamp(min=0), logits.size(1))
+    return torch.where(keep, torch.softmax(logits, dim=1) - onehot, 0) / keep.sum()
 
 
-@accepted("scatters -1")
+@accepted("scatters -1 into the rows that count")
 def ce_grad(logits, y):
-    minus = -torch.ones_like(y, dtype=logits.dtype)[:, None]
-    return logits.log_softmax(1).exp().scatter_add(1, y[:, None], minus).div(y.numel())
+    keep = y != -100
+    z, y = logits[keep], y[keep]
+    minus = -torch.ones_like(y, dtype=z.dtype)[:, None]
+    grad = torch.zeros_like(logits)
+    grad[keep] = z.log_softmax(1).exp().scatter_add(1, y[:, None], minus).div(y.numel())
+    return grad
 
 
 equivalent(
-    "right = logits.gather(1, y[:, None])[:, 0]",
-    "right = logits.gather(1, y[:, None])",
-    because="All N * N differences then enter the mean, which is still one mean minus the other.",
-)
-equivalent(
-    "right = logits.gather(1, y[:, None])[:, 0]",
-    "right = logits.gather(1, y[:, None])[:, -1]",
+    "right = z.gather(1, y[:, None])[:, 0]",
+    "right = z.gather(1, y[:, None])[:, -1]",
     because="There is one column, so it is the first and the last.",
-)
-equivalent(
-    "rows = torch.arange(len(y), device=y.device)",
-    "rows = torch.arange(len(y))",
-    because="An index on the CPU may select from any device.",
 )

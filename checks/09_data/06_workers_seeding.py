@@ -5,33 +5,35 @@ import random
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, Dataset, RandomSampler, get_worker_info
+from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
-    equivalent,
     expect_equal,
     expect_true,
     mutant,
 )
 
 N = 18
-STREAMS = ("ds.g", "torch's default generator", "np.random", "random")
-COPY = "Each worker has a copy of ds.g in the state of the original. Seed the copy there, from the "
-COPY += "seed that the worker was given."
-APART = (
-    "get_worker_info().seed is where torch's default generator of that worker began. Two "
-    "generators with one seed hand out the same numbers: ds.g needs another one."
+COUNT = (
+    "With W workers, worker k makes batches k, k + W and so on. Whatever a worker draws one after "
 )
-STATE = "Give the loader a generator of its own, and seed ds.g in the workers only."
-PLACES = (
-    "The loader gives each worker seeds of its own. Something has put two of them to one place."
+COUNT += "the other depends on W. Give each sample a seed of its own, before ds[i] draws."
+EPOCH = (
+    "The seed of a sample has to follow from seed, epoch and i, each with a say of its own. A sum "
 )
+EPOCH += "of them is the same for many."
+STATE = (
+    "Give the loader a generator of its own. Without workers the samples are made in this process "
+)
+STATE += "with its ds.g: keep its state, and put it back."
+CONTEXT = "Without workers there is no process to start: multiprocessing_context is for 1 or more."
 
 
 class Noisy(Dataset):
-    """Sample i: i, the process that made it, a number from each of four streams, the seed of g."""
+    """Sample i: i, the process that made it, and two numbers from g."""
 
     def __init__(self, seed):
         self.g = torch.Generator().manual_seed(seed)
@@ -40,15 +42,8 @@ class Noisy(Dataset):
         return N
 
     def __getitem__(self, i):
-        return (
-            i,
-            os.getpid(),
-            int(torch.randint(2**60, (), generator=self.g)),
-            int(torch.randint(2**60, ())),
-            int(np.random.randint(2**60)),
-            random.randrange(2**60),
-            self.g.initial_seed() % 2**32,
-        )
+        drawn = torch.randint(2**60, (2,), generator=self.g)
+        return i, os.getpid(), int(drawn[0]), int(drawn[1])
 
 
 def disturb(rng):
@@ -70,39 +65,38 @@ def states(ds):
 
 def passes(answer, ds, seed, workers, count):
     """The samples of `count` passes over a new loader, batch by batch, as tuples."""
-    loader = answer.make_loader(ds, seed, workers)
-    expect_true(isinstance(loader, DataLoader), "make_loader returns no DataLoader")
-    made = []
-    for _ in range(count):
-        made.append(
+    with advising(ValueError, saying="multiprocessing_context", hint=CONTEXT):
+        loader = answer.make_loader(ds, seed, workers)
+        expect_true(isinstance(loader, DataLoader), "make_loader returns no DataLoader")
+        return [
             [list(zip(*(part.tolist() for part in batch), strict=True)) for batch in loader]
-        )
-    return made
+            for _ in range(count)
+        ]
 
 
 class Run:
     """Two passes, and the states of all generators before and after them."""
 
-    def __init__(self, answer, rng):
-        self.seed, self.workers = rng.randrange(2**32), 2
+    def __init__(self, answer, seed, workers, rng):
         disturb(rng)
         ds = Noisy(rng.randrange(2**32))
         torch.rand(5, generator=ds.g)
         kept, self.before = ds.g, states(ds)
-        self.passes = passes(answer, ds, self.seed, self.workers, 2)
+        self.passes = passes(answer, ds, seed, workers, 2)
         self.after, self.replaced = states(ds), ds.g is not kept
 
 
 runs = {}
-"""By seed. Several checks look at one run: to start processes takes time."""
+"""By seed and workers. Several checks look at one run: to start processes takes time."""
 
 
-def run_of(answer, rng):
+def run_of(answer, rng, workers):
     """The run of this seed: each check gets an `rng` that begins at the same place."""
-    key = rng.getrandbits(64)
+    seed = random.Random(rng.getrandbits(64)).randrange(2**32)
+    key = seed, workers
     if key not in runs:
-        runs[key] = Run(answer, rng)
-    return runs[key]
+        runs[key] = Run(answer, seed, workers, random.Random(seed + workers))
+    return seed, runs[key]
 
 
 def flat(batches):
@@ -110,257 +104,354 @@ def flat(batches):
 
 
 def column(batches, number):
-    """One entry of each sample: 0 its index, 1 its process, 2 to 5 random numbers, 6 a seed."""
+    """One entry of each sample: 0 its index, 1 its process, 2 and 3 random numbers."""
     return [sample[number] for sample in flat(batches)]
 
 
-def processes(batches, workers):
-    found = set(column(batches, 1))
-    expect_true(os.getpid() not in found, "the samples were made in the main process")
-    expect_equal(len(found), workers, name="the number of processes that made samples")
+def drawn(batches):
+    """By sample: what it drew."""
+    return {i: (a, b) for i, _, a, b in flat(batches)}
 
 
 @check("each pass has every sample once, in shuffled batches of 4, from that many workers")
 def loads(answer, rng, device):
-    run = run_of(answer, rng)
-    for batches in run.passes:
-        order = column(batches, 0)
-        expect_equal(sorted(order), list(range(N)), name="the samples of a pass, sorted,")
-        expect_equal([len(b) for b in batches], [4, 4, 4, 4, 2], name="the sizes of the batches")
-        expect_true(order != sorted(order), "the samples come in order", hint="shuffle=True.")
-        processes(batches, run.workers)
-
-
-@check("workers and epochs share no random numbers")
-def different(answer, rng, device):
-    first, second = run_of(answer, rng).passes
-    for number, stream in enumerate(STREAMS, 2):
-        for batches, when in ((first, "the first epoch"), (second, "the second epoch")):
+    start = rng.getstate()
+    for workers in (0, 2):
+        rng.setstate(start)
+        _, run = run_of(answer, rng, workers)
+        for batches in run.passes:
+            order = column(batches, 0)
+            expect_equal(sorted(order), list(range(N)), name="the samples of a pass, sorted,")
             expect_equal(
-                len(set(column(batches, number))),
-                N,
-                name=f"in {when}, of {N} draws from {stream}, the number of different ones",
-                hint=COPY if number == 2 else PLACES,
+                [len(b) for b in batches], [4, 4, 4, 4, 2], name="the sizes of the batches"
             )
+            expect_true(order != sorted(order), "the samples come in order", hint="Shuffle them.")
+            found = set(column(batches, 1))
+            own = os.getpid() in found
+            message = f"with {workers} workers, samples were made in "
+            message += "the main process" if own else "another process"
+            expect_true(own == (workers == 0), message)
+            expect_equal(len(found), max(workers, 1), name="the number of processes that made "
+                         "samples")  # fmt: skip
+
+
+@check("the number of workers changes neither the order nor a number")
+def count(answer, rng, device):
+    start = rng.getstate()
+    seed, run = run_of(answer, rng, 0)
+    rng.setstate(start)
+    two = run_of(answer, rng, 2)[1].passes
+    three = passes(answer, Noisy(3), seed, 3, 1)
+    for workers, again in ((2, two), (3, three)):
+        for epoch, (once, other) in enumerate(zip(run.passes, again, strict=False)):
+            expect_true(
+                column(once, 0) == column(other, 0),
+                f"epoch {epoch} with {workers} workers has another order than with none",
+                hint="The order comes from the sampler, in this process: seed it there.",
+            )
+            same = sum(drawn(once)[i] == drawn(other)[i] for i in range(N))
+            expect_equal(
+                same,
+                N,
+                name=f"in epoch {epoch} with {workers} workers, of {N} samples the number that "
+                "draw what they draw without workers",
+                hint=COUNT,
+            )
+
+
+@check("samples and epochs share no random numbers")
+def different(answer, rng, device):
+    start = rng.getstate()
+    for workers in (0, 2):
+        rng.setstate(start)
+        _, run = run_of(answer, rng, workers)
+        first, second = run.passes
+        numbers = [v for batches in (first, second) for k in (2, 3) for v in column(batches, k)]
         expect_equal(
-            len(set(column(first + second, number))),
-            2 * N,
-            name=f"in two epochs, of {2 * N} draws from {stream}, the number of different ones",
-            hint="The workers of an epoch are new processes. The seed of each must come from the "
-            "pass, not from a constant.",
+            len(set(numbers)),
+            4 * N,
+            name=f"with {workers} workers, of {4 * N} draws in two epochs, the number of "
+            "different ones",
+            hint=EPOCH,
         )
-    expect_true(column(first, 0) != column(second, 0), "both epochs have the same order")
-    largest = max(column(first + second, 6))
-    expect_true(
-        largest >= 2**16,
-        f"two workers in two epochs, and no seed of ds.g is above {largest}",
-        hint="With so few seeds to choose from, two workers soon get the same one.",
-    )
-
-
-@check("ds.g draws none of the numbers of torch's default generators")
-def apart(answer, rng, device):
-    samples = [batch for batches in run_of(answer, rng).passes for batch in batches]
-    own, default = column(samples, 2), column(samples, 3)
-    expect_equal(
-        len({*own} & {*default}),
-        0,
-        name=f"of {len(own)} draws from ds.g, the number that torch's default generator drew too",
-        hint=APART,
-    )
+        expect_true(column(first, 0) != column(second, 0), "both epochs have the same order",
+                    hint="A pass begins with a draw from a generator that lives on.")  # fmt: skip
 
 
 @check("the same seed gives the same, whatever was drawn elsewhere")
 def repeats(answer, rng, device):
-    run = run_of(answer, rng)
-    disturb(random.Random(run.seed))
-    again = passes(answer, Noisy(rng.randrange(2**32) ^ 1), run.seed, run.workers, 2)
+    seed, run = run_of(answer, rng, 0)
+    disturb(random.Random(seed ^ 1))
+    ds = Noisy(rng.randrange(2**32) ^ 1)
+    torch.rand(7, generator=ds.g)
+    again = passes(answer, ds, seed, 0, 2)
     for epoch, (once, twice) in enumerate(zip(run.passes, again, strict=True)):
-        expect_true(
-            column(once, 0) == column(twice, 0),
-            f"epoch {epoch} of a second loader with the same seed has another order",
-            hint="The order comes from the loader's generator, or from the default one if it has "
-            "none.",
-        )
-        for number, stream in enumerate(STREAMS, 2):
-            expect_true(
-                column(once, number) == column(twice, number),
-                f"epoch {epoch} of a second loader with the same seed has other numbers "
-                f"from {stream}",
-                hint="What a worker draws must follow from the seed alone: not from the state of "
-                "ds.g, and not from the default generator.",
-            )
+        hint = "All must follow from the seed that make_loader was given: not from the state of "
+        hint += "ds.g, and not from a default generator."
+        same = column(once, 0) == column(twice, 0)
+        expect_true(same, f"epoch {epoch} of a second loader has another order", hint=hint)
+        same = drawn(once) == drawn(twice)
+        expect_true(same, f"epoch {epoch} of a second loader has other numbers", hint=hint)
 
 
 @check("another seed gives another order and other numbers")
 def seeds(answer, rng, device):
-    run = run_of(answer, rng)
-    (other,) = passes(answer, Noisy(1), (run.seed + 1) % 2**32, 1, 1)
-    processes(other, 1)
+    seed, run = run_of(answer, rng, 0)
     first = run.passes[0]
-    expect_true(column(first, 0) != column(other, 0), "two seeds give the same order")
-    for number, stream in enumerate(STREAMS, 2):
-        expect_true(
-            not {*column(first, number)} & {*column(other, number)},
-            f"two seeds share numbers from {stream}",
-            hint="All that the workers draw must follow from the seed that make_loader was given.",
-        )
+    for other in ((seed + 1) % 2**32, (seed + N) % 2**32):
+        (batches,) = passes(answer, Noisy(1), other, 0, 1)
+        expect_true(column(first, 0) != column(batches, 0), "two seeds give the same order")
+        shared = {*drawn(first).values()} & {*drawn(batches).values()}
+        message = f"seeds {seed} and {other} share {len(shared)} numbers"
+        expect_true(not shared, message, hint=EPOCH)
 
 
 @check("no generator of this process is moved")
 def still(answer, rng, device):
-    run = run_of(answer, rng)
-    for name, state in run.before.items():
-        expect_true(run.after[name] == state, f"{name} was moved", hint=STATE)
-    expect_true(not run.replaced, "ds.g of this process was replaced", hint=STATE)
+    start = rng.getstate()
+    for workers in (0, 2):
+        rng.setstate(start)
+        _, run = run_of(answer, rng, workers)
+        for name, state in run.before.items():
+            message = f"with {workers} workers, {name} was moved"
+            expect_true(run.after[name] == state, message, hint=STATE)
+        expect_true(not run.replaced, "ds.g of this process was replaced", hint=STATE)
+
+
+class Keys:
+    """A sampler of pairs of an index and the seed of that sample."""
+
+    def __init__(self, n, seed):
+        self.n, self.g = n, torch.Generator().manual_seed(seed)
+
+    def __iter__(self):
+        order = torch.randperm(self.n, generator=self.g).tolist()
+        seeds = torch.randint(2**32, (self.n,), generator=self.g).tolist()
+        yield from ((i, seeds[i]) for i in order)
+
+    def __len__(self):
+        return self.n
+
+
+class Seeded(Dataset):
+    """ds, with ds.g seeded before each sample."""
+
+    def __init__(self, ds, keep=True):
+        self.ds, self.keep = ds, keep
+
+    def __len__(self):
+        return len(self.ds)
+
+    def __getitem__(self, key):
+        i, seed = key
+        before = self.ds.g.get_state()
+        self.ds.g.manual_seed(seed)
+        sample = self.ds[i]
+        if self.keep:
+            self.ds.g.set_state(before)
+        return sample
+
+
+def built(ds, sampler, workers, **more):
+    context = "fork" if workers else None
+    more = {"generator": torch.Generator().manual_seed(0), **more}
+    return DataLoader(ds, batch_size=4, sampler=sampler, num_workers=workers,
+                      multiprocessing_context=context, **more)  # fmt: skip
 
 
 def reseed_copy(worker):
     get_worker_info().dataset.g.manual_seed(torch.randint(2**32, ()).item())
 
 
-def loader(ds, workers, **more):
-    more = {"batch_size": 4, "shuffle": True, "worker_init_fn": reseed_copy, **more}
-    return DataLoader(ds, num_workers=workers, multiprocessing_context="fork", **more)
-
-
-def stream(seed):
-    return torch.Generator().manual_seed(seed)
-
-
-@mutant("seeds the default generator", caught_by=still)
+@mutant("seeds each worker's copy", caught_by=count)
 def make_loader(ds, seed, workers):
-    torch.manual_seed(seed)
-    return loader(ds, workers)
+    return DataLoader(
+        ds,
+        batch_size=4,
+        shuffle=True,
+        num_workers=workers,
+        multiprocessing_context="fork" if workers else None,
+        worker_init_fn=reseed_copy,
+        generator=torch.Generator().manual_seed(seed),
+    )
 
 
-@mutant("gives the loader no generator", caught_by=repeats)
+@mutant("leaves ds.g as it comes", caught_by=count)
 def make_loader(ds, seed, workers):
-    return loader(ds, workers)
+    return DataLoader(
+        ds,
+        batch_size=4,
+        shuffle=True,
+        num_workers=workers,
+        multiprocessing_context="fork" if workers else None,
+        generator=torch.Generator().manual_seed(seed),
+    )
 
 
-@mutant("gives the generator to the sampler alone", caught_by=repeats)
+@mutant("asks for fork without workers too", caught_by=loads)
 def make_loader(ds, seed, workers):
-    return loader(ds, workers, shuffle=False, sampler=RandomSampler(ds, generator=stream(seed)))
+    return DataLoader(
+        Seeded(ds),
+        batch_size=4,
+        sampler=Keys(len(ds), seed),
+        num_workers=workers,
+        multiprocessing_context="fork",
+        generator=torch.Generator().manual_seed(seed),
+    )
 
 
-@mutant("leaves ds.g to be copied", caught_by=different)
+@mutant("leaves ds.g where the last sample put it", caught_by=still)
 def make_loader(ds, seed, workers):
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=None)
+    return built(Seeded(ds, keep=False), Keys(len(ds), seed), workers)
 
 
-@mutant("seeds ds.g before it is copied", caught_by=still)
+@mutant("gives the loader no generator", caught_by=still)
 def make_loader(ds, seed, workers):
-    ds.g.manual_seed(seed)
-    return loader(ds, workers, generator=stream(seed))
+    return built(Seeded(ds), Keys(len(ds), seed), workers, generator=None)
 
 
-@mutant("seeds every copy alike", caught_by=different)
+class ByIndex(Keys):
+    """The same seed for sample i in each epoch."""
+
+    def __init__(self, n, seed):
+        super().__init__(n, seed)
+        self.seed = seed
+
+    def __iter__(self):
+        for i in torch.randperm(self.n, generator=self.g).tolist():
+            yield i, self.seed * N + i
+
+
+@mutant("seeds by seed and index, and not by epoch", caught_by=different)
 def make_loader(ds, seed, workers):
-    def reseed(worker):
-        get_worker_info().dataset.g.manual_seed(seed)
-
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
+    return built(Seeded(ds), ByIndex(len(ds), seed), workers)
 
 
-@mutant("seeds copies by worker, and not by epoch", caught_by=different)
+class Sums(ByIndex):
+    """seed + epoch + i."""
+
+    epoch = -1
+
+    def __iter__(self):
+        self.epoch += 1
+        for i in torch.randperm(self.n, generator=self.g).tolist():
+            yield i, self.seed + self.epoch + i
+
+
+@mutant("adds seed, epoch and index", caught_by=different)
 def make_loader(ds, seed, workers):
-    def reseed(worker):
-        get_worker_info().dataset.g.manual_seed(seed + worker)
-
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
+    return built(Seeded(ds), Sums(len(ds), seed), workers)
 
 
-@mutant("gives the copy the seed of the default generator", caught_by=apart)
+class Restarts(Keys):
+    """Begins at the seed in each pass."""
+
+    def __init__(self, n, seed):
+        super().__init__(n, seed)
+        self.seed = seed
+
+    def __iter__(self):
+        self.g.manual_seed(self.seed)
+        return super().__iter__()
+
+
+@mutant("begins each epoch at the seed", caught_by=different)
 def make_loader(ds, seed, workers):
-    def reseed(worker):
-        info = get_worker_info()
-        info.dataset.g.manual_seed(info.seed)
-
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
+    return built(Seeded(ds), Restarts(len(ds), seed), workers)
 
 
-@mutant("gives the copy the seed of the next worker", caught_by=apart)
+class Places(Keys):
+    """Seeds by place in the order, all of one batch alike."""
+
+    def __iter__(self):
+        order = torch.randperm(self.n, generator=self.g).tolist()
+        seeds = torch.randint(2**32, (self.n,), generator=self.g).tolist()
+        yield from ((i, seeds[k // 4]) for k, i in enumerate(order))
+
+
+@mutant("gives a batch one seed", caught_by=different)
 def make_loader(ds, seed, workers):
-    def reseed(worker):
-        get_worker_info().dataset.g.manual_seed(torch.initial_seed() + 1)
-
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
-
-
-@mutant("takes seeds from the operating system", caught_by=repeats)
-def make_loader(ds, seed, workers):
-    def reseed(worker):
-        get_worker_info().dataset.g.seed()
-
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
-
-
-@mutant("follows the old advice for NumPy", caught_by=different)
-def make_loader(ds, seed, workers):
-    def reseed(worker):
-        reseed_copy(worker)
-        np.random.seed(seed)
-
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
+    return built(Seeded(ds), Places(len(ds), seed), workers)
 
 
 @mutant("forgets the seed", caught_by=seeds)
 def make_loader(ds, seed, workers):
-    return loader(ds, workers, generator=torch.Generator())
+    return built(Seeded(ds), Keys(len(ds), 0), workers)
+
+
+class InOrder(Keys):
+    def __iter__(self):
+        seeds = torch.randint(2**32, (self.n,), generator=self.g).tolist()
+        yield from enumerate(seeds)
 
 
 @mutant("does not shuffle", caught_by=loads)
 def make_loader(ds, seed, workers):
-    return loader(ds, workers, generator=stream(seed), shuffle=False)
+    return built(Seeded(ds), InOrder(len(ds), seed), workers)
 
 
 @mutant("makes the samples itself", caught_by=loads)
 def make_loader(ds, seed, workers):
-    return DataLoader(ds, batch_size=4, shuffle=True, generator=stream(seed))
+    return built(Seeded(ds), Keys(len(ds), seed), 0)
 
 
-@accepted("draws a seed for the copy from the worker's own stream")
+@mutant("takes the seeds from the default generator", caught_by=still)
 def make_loader(ds, seed, workers):
-    def reseed(worker):
-        drawn = torch.randint(2**32, ()).item()
-        get_worker_info().dataset.g = torch.Generator().manual_seed(drawn)
-
-    return loader(ds, workers, generator=stream(seed), worker_init_fn=reseed)
+    torch.manual_seed(seed)
+    return built(Seeded(ds), Keys(len(ds), torch.randint(2**31, ()).item()), workers)
 
 
-@accepted("goes far from the worker's seed, which it asks for by its other name")
+class Epochs(Keys):
+    """Pairs of an index and the number of the epoch."""
+
+    epoch = -1
+
+    def __iter__(self):
+        self.epoch += 1
+        order = torch.randperm(self.n, generator=self.g).tolist()
+        yield from ((i, self.epoch) for i in order)
+
+
+class Mixed(Seeded):
+    """Makes the seed of a sample where the sample is made."""
+
+    def __init__(self, ds, seed):
+        super().__init__(ds)
+        self.seed = seed
+
+    def __getitem__(self, key):
+        i, epoch = key
+        (mixed,) = np.random.SeedSequence([self.seed, epoch, i]).generate_state(1, np.uint64)
+        return super().__getitem__((i, int(mixed) >> 1))
+
+
+@accepted("mixes seed, epoch and index with a hash")
 def make_loader(ds, seed, workers):
-    g = torch.Generator().manual_seed(seed)
-
-    def reseed(worker):
-        get_worker_info().dataset.g.manual_seed((torch.initial_seed() + 2**31) % 2**32)
-
-    sampler = RandomSampler(ds, generator=g)
-    return loader(ds, workers, shuffle=False, sampler=sampler, generator=g, worker_init_fn=reseed)
+    return built(Mixed(ds, seed), Epochs(len(ds), seed), workers)
 
 
-equivalent(
-    "return DataLoader(ds, batch_size=4, shuffle=True, num_workers=workers, "
-    'multiprocessing_context="fork", generator=torch.Generator().manual_seed(seed), '
-    "worker_init_fn=reseed)",
-    "return DataLoader(ds, batch_size=4, shuffle=True, num_workers=workers, "
-    "generator=torch.Generator().manual_seed(seed), worker_init_fn=reseed)",
-    because="fork is the default on Linux up to Python 3.13. Later another method starts the "
-    "workers, which gives the same samples and numbers.",
-)
-equivalent(
-    "g.manual_seed(torch.randint(2**32, ()).item())",
-    "g.manual_seed(torch.randint(2**31, ()).item())",
-    because="Any range will do in which two draws hardly ever meet.",
-)
-equivalent(
-    "g.manual_seed(torch.randint(2**32, ()).item())",
-    "g.manual_seed(torch.randint(2**33, ()).item())",
-    because="Any range will do in which two draws hardly ever meet.",
-)
-equivalent(
-    "g.manual_seed(torch.randint(2**32, ()).item())",
-    "g.manual_seed(torch.randint(3**32, ()).item())",
-    because="Any range will do in which two draws hardly ever meet.",
-)
+class Clones(Dataset):
+    """Draws with a generator of its own in the place of ds.g for the time of one sample."""
+
+    def __init__(self, ds):
+        self.ds = ds
+
+    def __len__(self):
+        return len(self.ds)
+
+    def __getitem__(self, key):
+        i, seed = key
+        kept, self.ds.g = self.ds.g, torch.Generator().manual_seed(seed)
+        try:
+            return self.ds[i]
+        finally:
+            self.ds.g = kept
+
+
+@accepted("lends the dataset another generator, in batches of its own making")
+def make_loader(ds, seed, workers):
+    keys = Keys(len(ds), seed)
+    batches = torch.utils.data.BatchSampler(keys, batch_size=4, drop_last=False)
+    how = {"num_workers": workers, "multiprocessing_context": "fork"} if workers else {}
+    g = torch.Generator().manual_seed(1)
+    return DataLoader(Clones(ds), batch_sampler=batches, generator=g, **how)

@@ -10,7 +10,6 @@ from torch import nn
 from tensortutor.checking import (
     accepted,
     check,
-    equivalent,
     expect_close,
     expect_equal,
     expect_raises,
@@ -523,10 +522,3 @@ def clip_(params, max_norm):
         if p.grad is not None and norm > max_norm:
             p.grad.copy_(p.grad / norm * max_norm)
     return norm
-
-
-equivalent(
-    "if norm > max_norm:",
-    "if norm >= max_norm:",
-    because="At the bound itself the factor is 1.",
-)

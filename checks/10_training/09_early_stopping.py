@@ -13,6 +13,7 @@ from tensortutor.checking import (
     accepted,
     advising,
     check,
+    equivalent,
     expect_equal,
     expect_raises,
     expect_true,
@@ -453,3 +454,11 @@ class EarlyStop:
         kept = dict(self.model.named_buffers())
         for name, buffer in model.named_buffers():
             buffer.copy_(kept[name])
+
+
+equivalent(
+    "self.state = {name: t.detach().clone() for name, t in tensors_of(model).items()}",
+    "self.state = {name: t.clone() for name, t in tensors_of(model).items()}",
+    because="The graph of such a clone is one node on a leaf and keeps no other tensor. Its "
+    "numbers are copied back under no_grad.",
+)

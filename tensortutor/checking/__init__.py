@@ -9,7 +9,15 @@ run's seed; torch's global generator is seeded from it before each check. `devic
 """
 
 from tensortutor.checking.answer import Answer, recorded
-from tensortutor.checking.declare import accepted, check, equivalent, mutant
+from tensortutor.checking.declare import (
+    accepted,
+    background,
+    check,
+    equivalent,
+    hinted,
+    key_line_shown,
+    mutant,
+)
 from tensortutor.checking.expect import (
     Unmet,
     advising,
@@ -30,6 +38,7 @@ __all__ = [
     "Unmet",
     "accepted",
     "advising",
+    "background",
     "check",
     "equivalent",
     "expect_close",
@@ -42,6 +51,8 @@ __all__ = [
     "expect_unchanged",
     "expect_view",
     "fail",
+    "hinted",
+    "key_line_shown",
     "mutant",
     "recorded",
 ]

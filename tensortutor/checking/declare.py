@@ -1,4 +1,4 @@
-"""`check`, `mutant`, `accepted` and `equivalent`: what a check file declares."""
+"""What a check file declares: checks, and answers with what must become of them."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -54,7 +54,14 @@ declared = Declarations()
 
 
 def check(
-    name: str, *, forbid: Iterable[str] = (), counts_calls: bool = False, hint: str = ""
+    name: str,
+    *,
+    forbid: Iterable[str] = (),
+    counts_calls: bool = False,
+    hint: str = "",
+    holds: str | Iterable[str] = (),
+    side: str = "",
+    both_sides: bool = False,
 ) -> Callable[[C], C]:
     """Declare a check.
 
@@ -63,7 +70,11 @@ def check(
     the name. counts_calls: fill `answer.calls`; off by default, because it slows every call.
     hint: what helps whenever this check fails. It is shown where the expectation that failed has no
     hint, and where the check's own code raises on what the program has made.
+    holds: the words of the task that this check holds the program to, as they stand there. side:
+    which side of a sentence with two sides it tries, as "off" of "on or off". both_sides: it tries
+    both.
     """
+    del holds, side, both_sides  # the author's gate reads them from the syntax tree
     names = frozenset(name for path in forbid for name in names_of(path))
 
     def declare(function: C) -> C:
@@ -73,10 +84,28 @@ def check(
     return declare
 
 
-def mutant(name: str, *, caught_by: CheckFunction) -> Callable[[F], F]:
-    """Declare a plausible wrong answer; `caught_by` is the check that must fail on it."""
-    del caught_by  # the author's gate reads it from the syntax tree
+def mutant(name: str, *, caught_by: CheckFunction, misconception: str = "") -> Callable[[F], F]:
+    """Declare a plausible wrong answer; `caught_by` is the check that must fail on it.
+
+    misconception: the id of the lesson whose subject the answer gets wrong.
+    """
+    del caught_by, misconception  # the author's gate reads them from the syntax tree
     return _substitute(name)
+
+
+def hinted(number: int, *, reaches: CheckFunction) -> Callable[[F], F]:
+    """Declare the answer of someone who follows the hint of this number to the letter.
+
+    number: from 1. reaches: a check that it must pass, with every check before it. It may fail
+    later ones, but none before: a hint leads on.
+    """
+    del reaches  # the author's gate reads it from the syntax tree
+
+    def declare(value: F) -> F:
+        name = f"follows hint {number} in {value.__name__}"
+        return _substitute(name)(value)
+
+    return declare
 
 
 def accepted(name: str) -> Callable[[F], F]:
@@ -91,6 +120,19 @@ def equivalent(before: str, after: str, *, because: str) -> None:
     the two programs cannot be told apart, or why the difference is none of the lesson's.
     """
     del before, after, because  # the author's gate reads them from the syntax tree
+
+
+def background(*sentences: str) -> None:
+    """Name sentences of the task, by their beginnings, that state no rule to be checked."""
+    del sentences  # the author's gate reads them from the syntax tree
+
+
+def key_line_shown(call: str, *, because: str) -> None:
+    """Allow the lesson to show a decisive call of the solution.
+
+    call: as "torch.where". because: what the exercise asks for beyond that call.
+    """
+    del call, because  # the author's gate reads them from the syntax tree
 
 
 def _substitute(name: str) -> Callable[[F], F]:

@@ -15,7 +15,7 @@ from tensortutor.course.atlas import ATLAS, Entry, check_atlas
 from tensortutor.course.atlas_claims import NAME as ATLAS_NAME
 from tensortutor.course.atlas_claims import atlas_trials, keeps_columns
 from tensortutor.course.catalog import UnknownLesson, find_course, find_lessons, read_course
-from tensortutor.course.changed import NoHistory, changed_files, changed_lessons
+from tensortutor.course.git_changes import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError, Problem, listed
 from tensortutor.course.reference import Page

@@ -185,6 +185,8 @@ def next_step(session: Session, arguments: Namespace) -> int:
 def left_to_do(session: Session, lesson: Lesson, index: int) -> tuple[str, str] | None:
     """What a step still asks of the learner, and the command for it; None if nothing is left."""
     work, again = session.lesson_session(lesson, index), session.again(lesson)
+    if work.step.optional:
+        return None
     if work.next_question() is not None:
         command = f"tensortutor answer {lesson.id} {index + 1} VALUE{again}"
         return "Answer the question, then go on:", command
@@ -223,7 +225,8 @@ def _next_place(session: Session) -> tuple[Lesson, int] | None:
 def _open_step(session: Session, lesson: Lesson, start: int) -> int | None:
     """The first step from `start` on that is not done, else the first before it, else None."""
     done = session.progress.steps_done(lesson.id)
-    for index in chain(range(start, len(lesson.steps)), range(start)):
+    before = (index for index in range(start) if not lesson.steps[index].optional)
+    for index in chain(range(start, len(lesson.steps)), before):
         if index not in done or left_to_do(session, lesson, index):
             return index
     return None

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
-from tensortutor.course.logs import Complaint, read_complaint
+from tensortutor.course.error_logs import Complaint, read_complaint
 from tensortutor.protocol.events import event_to_json
 from tensortutor.report import explained_lines, neutral
 

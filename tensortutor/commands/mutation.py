@@ -7,8 +7,16 @@ from itertools import groupby
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.course.model import Course, Lesson
-from tensortutor.course.mutate import LibraryMissing
-from tensortutor.course.survivors import Excused, Fate, Killed, Survived, Unsound, count, survivors
+from tensortutor.course.mutants import LibraryMissing
+from tensortutor.course.mutation_testing import (
+    Excused,
+    Fate,
+    Killed,
+    Survived,
+    Unsound,
+    count,
+    survivors,
+)
 from tensortutor.protocol.wire import to_wire
 
 WANTED = 95.0

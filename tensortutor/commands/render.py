@@ -1,14 +1,25 @@
 """A lesson as text: the accessible path through a course."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.syntax import Syntax
 
-from tensortutor.course.material import OTHER_PYTORCH, Failure, Pane, Prose, Quiz, Step
+from tensortutor.course.material import (
+    OTHER_PYTORCH,
+    Failure,
+    Look,
+    Pane,
+    Prose,
+    Quiz,
+    Step,
+    Try,
+)
 from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.learner import answers
 from tensortutor.report import Printer, hanging, to_do
@@ -16,6 +27,7 @@ from tensortutor.report import Printer, hanging, to_do
 DO = {
     "run": "Run it",
     "predict": "Answer first, then run it",
+    "derive": "Run it if you like: this step may be skipped",
     "fix": "Run it and see it fail, mend it, check it",
     "exercise": "Write it, check it",
 }
@@ -28,9 +40,16 @@ class Writer:
         self._printer = printer
 
     def prose(self, block: Prose, index: int | None = None) -> Iterator[str]:
-        """Markdown as a terminal shows it."""
+        """Markdown as a terminal shows it: a title in italics stands on a line of its own.
+
+        Without colours, pieces of code keep their backticks.
+        """
         del index
-        yield from self._render(Markdown(block.markdown, hyperlinks=False, code_theme="ansi_dark"))
+        markdown = Markdown(block.markdown, hyperlinks=False, code_theme="ansi_dark")
+        markdown.parsed = list(_with_titles(markdown.parsed))
+        if not self._printer.colour:
+            _keep_backticks(markdown.parsed)
+        yield from self._render(markdown)
 
     def code(self, source: str) -> Iterator[str]:
         """Python, indented by four."""
@@ -117,6 +136,22 @@ class Page(Writer):
             command = f"tensortutor check {lesson.id}{self._again}"
         yield from to_do(f"{DO[pane.kind]}:", command, self._printer.width)
 
+    def look(self, look: Look, index: int) -> Iterator[str]:
+        """Where to look, what is to be seen there, and the command that shows it."""
+        yield from self.prose(Prose(look.markdown, look.line))
+        if look.tab not in ("output", "plot"):
+            option = "--profile" if look.tab == "profile" else "--lens"
+            command = f"tensortutor run --lesson {self._lesson.id} --step {index + 1} {option}"
+            yield from to_do("See it:", f"{command}{self._again}", self._printer.width)
+
+    def experiment(self, experiment: Try, index: int) -> Iterator[str]:
+        """An edit to make. What comes of it is for the learner to see."""
+        for token in MarkdownIt("commonmark").parse(experiment.markdown):
+            if token.type == "fence":
+                yield from self.code(token.content)
+            elif token.type == "inline":
+                yield from self.prose(Prose(token.content, index))
+
     def failure(self, failure: Failure, index: int | None = None) -> Iterator[str]:
         """A program that fails or warns, and its message."""
         del index
@@ -156,4 +191,49 @@ _BLOCKS: dict[type, Callable[[Page, Any, int], Iterator[str]]] = {
     Pane: Page.pane,
     Quiz: Page.quiz,
     Failure: Page.failure,
+    Look: Page.look,
+    Try: Page.experiment,
 }
+
+
+def _with_titles(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens, with each `*Title.*` that begins a paragraph made a heading above it."""
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        inline = tokens[place + 1].children if token.type == "paragraph_open" else None
+        end = _title_end(inline or [])
+        if not inline or not end or token.level:
+            yield token
+            place += 1
+            continue
+        title, rest = inline[1:end], inline[end + 1 :]
+        yield from _block("heading", "h3", title)
+        while rest and rest[0].type in ("softbreak", "text") and not rest[0].content.strip():
+            rest = rest[1:]
+        if rest:
+            rest[0].content = rest[0].content.lstrip()
+            yield from _block("paragraph", "p", rest)
+        place += 3
+
+
+def _title_end(children: Sequence[Token]) -> int:
+    """Where the emphasis ends that begins a paragraph with a whole sentence; 0 if none does."""
+    if not children or children[0].type != "em_open":
+        return 0
+    end = next((n for n, child in enumerate(children) if child.type == "em_close"), 0)
+    return end if end and children[end - 1].content.rstrip().endswith((".", "?")) else 0
+
+
+def _block(kind: str, tag: str, children: list[Token]) -> Iterator[Token]:
+    yield Token(f"{kind}_open", tag, 1, block=True)
+    yield Token("inline", "", 0, children=children, block=True, level=1)
+    yield Token(f"{kind}_close", tag, -1, block=True)
+
+
+def _keep_backticks(tokens: Iterable[Token]) -> None:
+    for token in tokens:
+        if token.type == "code_inline":
+            sign = "``" if "`" in token.content else "`"
+            token.content = f"{sign}{token.content}{sign}"
+        _keep_backticks(token.children or ())

@@ -48,7 +48,8 @@ FAILED = 1
 
 def run(session: Session, arguments: Namespace) -> int:
     """Run a file, or a step's code. Returns the program's own exit status."""
-    look = Look(arguments.lens, arguments.lens, arguments.profile)
+    lens = arguments.lens or arguments.lens_all
+    look = Look(lens, lens, arguments.profile, arguments.lens_all)
     job, work = _program(session, arguments)
     job = replace(job, look=look)
     runner = session.runner()

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensortutor.course.contents import is_id, is_tables, read_contents
-from tensortutor.course.filling import unknown_parts
+from tensortutor.course.course_toml import is_id, is_tables, read_contents
 from tensortutor.course.frontmatter import ID as LESSON_ID
 from tensortutor.course.frontmatter import is_table
 from tensortutor.course.model import Course
+from tensortutor.course.placeholders import unknown_parts
 from tensortutor.course.problems import Problem, Report, decode, listed
 from tensortutor.course.prose import trimmed
-from tensortutor.course.tables import (
+from tensortutor.course.toml_tables import (
+    NEEDS,
     TEXT,
     Key,
     check_table,
@@ -34,7 +35,8 @@ class Program:
     """A program that raises an error. says: a part of what its explanation must say, or "".
 
     ranks: run it as that many cooperating processes; 0 for an ordinary program. elsewhere: the
-    entries that it may lead to with another version or build of PyTorch.
+    entries that it may lead to with another version or build of PyTorch. needs: "cuda" if only
+    a CUDA device can raise it, else "".
     """
 
     source: str
@@ -42,6 +44,7 @@ class Program:
     says: str = ""
     ranks: int = 0
     elsewhere: tuple[str, ...] = ()
+    needs: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ PROGRAM = {
     "says": Key(is_text, "a part of what the explanation must say", required=False),
     "ranks": Key(is_ranks, "a whole number from 1 to 8", required=False),
     "elsewhere": Key(is_texts, "a list of ids of other errors", required=False),
+    "needs": NEEDS,
 }
 
 
@@ -245,7 +249,8 @@ def _programs(
             _check_python(source, line_of, report)
             program = source.strip("\n") + "\n"
             says, ranks = values.get("says", ""), values.get("ranks", 0)
-            yield Program(program, line, says, ranks, tuple(values.get("elsewhere", ())))
+            elsewhere = tuple(values.get("elsewhere", ()))
+            yield Program(program, line, says, ranks, elsewhere, values.get("needs", ""))
 
 
 def _check_python(source: str, line_of: Callable[[str], int], report: Report) -> None:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tensortutor.course.atlas import ATLAS, NEEDS_CUDA, Entry, Program
+from tensortutor.course.claim_checks import Fault, broken_off
+from tensortutor.course.claims import NEEDS_CUDA as CUDA_MISSING
 from tensortutor.course.claims import Claim, Trial
 from tensortutor.course.explain import complaint_of, explain, known
-from tensortutor.course.holds import Fault, broken_off
 from tensortutor.course.model import Course
-from tensortutor.course.record import Record
+from tensortutor.course.run_record import Record
 from tensortutor.course.verify import unproved
 from tensortutor.protocol.events import Raised, Warned
 from tensortutor.protocol.jobs import Job, Limits
@@ -52,19 +53,22 @@ def atlas_trials(
                 explained(entries, entry, program if columns else replace(program, says="")),
             )
             job = job_of(entry, program, limits or Limits())
-            yield Trial(NAME, files, job, (claim,))
+            if program.needs and not device.startswith(NEEDS_CUDA):
+                yield Trial(NAME, files, None, (claim,), CUDA_MISSING)
+            else:
+                yield Trial(NAME, files, job, (claim,))
 
 
 def lacking(entry: Entry, device: str) -> str:
     """Why an entry cannot be proved on this device, or ""."""
     if entry.needs == NEEDS_CUDA:
-        return "" if device.startswith("cuda") else "it needs a CUDA device"
+        return "" if device.startswith("cuda") else CUDA_MISSING
     return f"it needs {entry.needs}" if entry.needs else ""
 
 
 def job_of(entry: Entry, program: Program, limits: Limits) -> Job:
     """A program as a learner would run it, on the CPU unless it is about a GPU."""
-    device = "" if entry.needs == NEEDS_CUDA else "cpu"
+    device = "" if NEEDS_CUDA in (entry.needs, program.needs) else "cpu"
     return Job(program.source, limits=limits, ranks=program.ranks, device=device)
 
 

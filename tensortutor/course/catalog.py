@@ -1,26 +1,22 @@
 """Finds courses, loads them, and finds lessons in them."""
 
-import contextlib
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensortutor.course.contents import Entry, read_contents
+from tensortutor.course.course_toml import Entry, read_contents
 from tensortutor.course.frontmatter import read_front_matter, requires_line
-from tensortutor.course.glances import Glances
 from tensortutor.course.model import Chapter, Course, Lesson
-from tensortutor.course.order import prerequisite_problems
+from tensortutor.course.prerequisites import prerequisite_problems
 from tensortutor.course.problems import CourseError, Problem, Report, listed, nearest
 
 if TYPE_CHECKING:
-    from tensortutor.course.declared import JudgeFile
+    from tensortutor.course.check_file import CheckFile
 
 GROUP = "tensortutor.courses"
 CONTENTS = "lessons/course.toml"
 LESSON = re.compile(r"(\d\d)_([a-z0-9][a-z0-9_]*)\.md")
-GLANCE = 4096
 NUMBERED = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -47,21 +43,19 @@ def find_course(path: Path | None = None) -> Path:
     raise CourseError([Problem(str(path or candidates[-1]), 0, _why_none(path, candidates))])
 
 
-def open_course(root: Path, glances: Path | None = None) -> Course:
+def open_course(root: Path) -> Course:
     """The course in `root` for learners: its lessons are read when they are opened.
 
-    glances: a file to remember front matters in from one start to the next. Raises CourseError
-    with what is wrong with the list of lessons. What is wrong inside a lesson is raised when its
-    steps are first asked for.
+    Raises CourseError with what is wrong with the list of lessons. What is wrong inside a lesson
+    is raised when its steps are first asked for.
     """
     contents, problems = read_contents(root)
-    known = Glances(glances, root)
     chapters = []
     for entry in contents.entries:
         lessons = []
-        for file in _files(entry.folder):
-            if named := LESSON.fullmatch(file.name):
-                lesson, found = _glance(root, entry.folder, file, f"{entry.id}/{named[2]}", known)
+        for path in _files(entry.folder):
+            if named := LESSON.fullmatch(path.name):
+                lesson, found = _front_matter_only(root, path, f"{entry.id}/{named[2]}")
                 lessons.append(lesson)
                 problems += found
         if lessons:
@@ -72,39 +66,25 @@ def open_course(root: Path, glances: Path | None = None) -> Course:
     problems += _prerequisites(course)
     if problems:
         raise CourseError(problems)
-    known.save()
     return course
 
 
-def _files(folder: Path) -> list[os.DirEntry[str]]:
+def _files(folder: Path) -> list[Path]:
     """What lies in a chapter's folder, in order."""
-    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
-    return []
+    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _glance(
-    root: Path, folder: Path, file: os.DirEntry[str], id: str, known: Glances
-) -> tuple[Lesson, list[Problem]]:
+def _front_matter_only(root: Path, path: Path, id: str) -> tuple[Lesson, list[Problem]]:
     """A lesson of which only the front matter has been read."""
-    path = folder / file.name
-    name = f"lessons/{folder.name}/{file.name}"
+    name = path.relative_to(root).as_posix()
     report = Report(name)
-    found = file.stat()
-    front = known.get(name, found)
-    if front is None:
-        # Enough for any front matter; the rest of the file is for later.
-        with path.open("rb") as opened:
-            start = opened.read(GLANCE)
-        front, _ = read_front_matter(start.decode("utf-8", "replace"), report)
-        if not report.problems:
-            known.put(name, found, front)
+    front, _ = read_front_matter(path.read_bytes().decode("utf-8", "replace"), report)
 
     def read() -> Lesson:
         from tensortutor.course.parse import parse_lesson  # not before a lesson is opened
 
         shown = Report(name)
-        judge, wrong = _read_judge(root, path, shown, thorough=False)
+        judge, wrong = _read_check_file(root, path, shown, thorough=False)
         lesson, problems = parse_lesson(path.read_bytes(), id, judge, path, root)
         if whole := [*shown.problems, *problems, *wrong]:
             raise CourseError(whole)
@@ -206,6 +186,7 @@ def _near(name: str, course: Course) -> str:
 def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson], list[Problem]]:
     """The lessons of one folder, in order."""
     from tensortutor.course.parse import parse_lesson
+    from tensortutor.course.second_edition import edition_problems
 
     lessons: list[Lesson] = []
     problems: list[Problem] = []
@@ -222,28 +203,30 @@ def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson
             if what in taken:
                 shown.add(1, f"{what} belongs to {taken[what]} already: rename this file")
             taken.setdefault(what, path.name)
-        judge, found = _read_judge(root, path, shown, thorough)
+        judge, found = _read_check_file(root, path, shown, thorough)
         lesson, wrong = parse_lesson(path.read_bytes(), f"{entry.id}/{slug}", judge, path, root)
         lessons.append(lesson)
         problems += [*shown.problems, *wrong, *found]
+        if thorough and not wrong and not found:
+            problems += edition_problems(lesson, root)
     problems += _orphans(root, entry)
     return lessons, problems
 
 
-def _read_judge(
+def _read_check_file(
     root: Path, path: Path, shown: Report, thorough: bool
-) -> tuple["JudgeFile", list[Problem]]:
+) -> tuple["CheckFile", list[Problem]]:
     """The check file beside the lesson at `path`; its absence is the lesson's problem."""
-    from tensortutor.course.declared import JudgeFile
-    from tensortutor.course.judgefile import read_judge
+    from tensortutor.course.check_file import CheckFile
+    from tensortutor.course.check_file_reader import read_check_file
 
     judge = root / "checks" / path.parent.name / f"{path.stem}.py"
     name = judge.relative_to(root).as_posix()
     if not judge.is_file():
         shown.add(1, f"its check file is missing: write {name}")
-        return JudgeFile(judge, "", (), (), ()), []
+        return CheckFile(judge, "", (), (), ()), []
     report = Report(name)
-    return read_judge(judge, report, thorough=thorough), report.problems
+    return read_check_file(judge, report, thorough=thorough), report.problems
 
 
 def _orphans(root: Path, entry: Entry) -> Iterator[Problem]:
@@ -266,8 +249,10 @@ def _better(name: str) -> str:
 def _across(course: Course) -> Iterator[Problem]:
     """What only the whole course can tell: prerequisites and links."""
     from tensortutor.course.links import broken_links
+    from tensortutor.course.second_edition import evidence_problems
 
     yield from _prerequisites(course)
+    yield from evidence_problems(course.lessons, course.root)
     for lesson in course.lessons:
         for line, target in broken_links(lesson):
             yield Problem(_shown(course, lesson), line, f"this link leads to no file: {target}")

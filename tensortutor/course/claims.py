@@ -4,27 +4,33 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tensortutor.course.holds import (
+from tensortutor.course.claim_checks import (
     Fault,
     answers,
     caught,
+    comes_of,
     completes,
     fails,
     passes,
     prints,
     raises,
+    reaches,
     refused,
     rejected,
     reveals,
+    seen,
 )
+from tensortutor.course.fences import CUDA
+from tensortutor.course.forbidden_calls import takes_shortcut
 from tensortutor.course.jobs import check_job, limits_for, program_job
-from tensortutor.course.material import Pane, Quiz, Step
+from tensortutor.course.material import Pane, Quiz, Step, Try
 from tensortutor.course.model import Lesson
-from tensortutor.course.record import Record
-from tensortutor.course.shortcut import takes_shortcut
+from tensortutor.course.run_record import Record
 from tensortutor.course.steps import PRINTING
 from tensortutor.protocol.jobs import Job, Limits
+from tensortutor.protocol.jobs import Look as LensLook
 
+NEEDS_CUDA = "it needs a CUDA device"
 WRONG_SEEDS = (0, 1, 2)
 """A wrong answer must be caught with each of these: a learner's check uses one seed only."""
 
@@ -62,32 +68,69 @@ def trial_of(lesson: Lesson, job: Job | None, *claims: Claim, skipped: str = "")
     return Trial(lesson.id, (lesson.path, lesson.judge.path), job, claims, skipped)
 
 
-def trials(lesson: Lesson, seeds: int, base: Limits) -> Iterator[Trial]:
+def trials(lesson: Lesson, seeds: int, base: Limits, device: str = "cpu") -> Iterator[Trial]:
     """All that `lesson` claims, in the order of its file, then of its check file.
 
     seeds: how many seeds the solution and the accepted alternatives must pass with. base: the
-    limits of a run, which the lesson may raise.
+    limits of a run, which the lesson may raise. device: the one that the runner uses.
     """
-    maker = _Maker(lesson, tuple(range(seeds)), limits_for(lesson, base))
+    has_cuda = device.startswith("cuda")
+    maker = _Maker(lesson, tuple(range(seeds)), limits_for(lesson, base), has_cuda)
     for step in lesson.steps:
         yield from maker.shown(step)
+        yield from maker.looked(step)
+        for experiment in step.tries:
+            yield maker.tried(step, experiment)
         for failure in step.failures:
             claim = Claim(failure.line, "the error is the one that is shown", raises(failure))
-            yield maker.trial(maker.program(failure.source), claim)
+            yield maker.needing(failure.needs, maker.program(failure.source), claim)
     yield from maker.judged(lesson.task)
 
 
 class _Maker:
     """Makes the trials of one lesson."""
 
-    def __init__(self, lesson: Lesson, seeds: tuple[int, ...], limits: Limits) -> None:
+    def __init__(
+        self, lesson: Lesson, seeds: tuple[int, ...], limits: Limits, has_cuda: bool
+    ) -> None:
         self.lesson = lesson
         self.seeds = seeds
         self.limits = limits
+        self.has_cuda = has_cuda
         self.filename = f"{lesson.slug}.py"
 
     def trial(self, job: Job, *claims: Claim) -> Trial:
         return trial_of(self.lesson, job, *claims)
+
+    def needing(self, needs: str, job: Job, *claims: Claim) -> Trial:
+        """A trial of claims that need a device: not made where it is not there."""
+        if needs and not self.has_cuda:
+            return trial_of(self.lesson, None, *claims, skipped=NEEDS_CUDA)
+        return self.trial(job, *claims)
+
+    def looked(self, step: Step) -> Iterator[Trial]:
+        """The instruments show what the step's looks say, all of them after one run."""
+        pane = step.pane
+        for needs in ("", CUDA):
+            looks = [look for look in step.looks if pane and (pane.needs or look.needs) == needs]
+            if pane is None or not looks:
+                continue
+            profile = any(look.tab == "profile" for look in looks)
+            names = any(look.tab in ("tensors", "modules", "graph", "notes") for look in looks)
+            job = replace(self.program(pane.source), look=LensLook(names, names, profile))
+            claims = (
+                Claim(look.line, f"{look.place} shows {look.expect!r}", seen(look, pane))
+                for look in looks
+            )
+            yield self.needing(needs, job, *claims)
+
+    def tried(self, step: Step, experiment: Try) -> Trial:
+        """The edited program does what the experiment says."""
+        assert step.pane is not None  # a try without a program was reported when it was read
+        job = self.program(experiment.edited(step.pane.source))
+        said = experiment.say.split("\n")[0]
+        claim = Claim(experiment.line, f"the experiment {said!r} ends so", comes_of(experiment))
+        return self.needing(step.pane.needs or experiment.needs, job, claim)
 
     def program(self, source: str, probes: tuple[str, ...] = ()) -> Job:
         job = program_job(self.lesson, source, self.filename, self.limits, probes=probes)
@@ -103,13 +146,18 @@ class _Maker:
 
     def shown(self, step: Step) -> Iterator[Trial]:
         """The step's program does what the text says, and its quizzes' proofs hold."""
-        pane, quizzes = step.pane, step.quizzes
-        proofs = tuple(quiz.proof for quiz in quizzes)
-        if pane is not None and pane.kind in PRINTING:
-            claims = (self._shows(pane), *self._proofs(quizzes))
-            yield self.trial(self.program(pane.source, proofs), *claims)
-        elif quizzes:
-            yield self.trial(self.program("import torch\n", proofs), *self._proofs(quizzes))
+        pane = step.pane
+        shown = pane is not None and pane.kind in PRINTING
+        source = pane.source if pane is not None and shown else "import torch\n"
+        needs = pane.needs if pane is not None and shown else ""
+        for device in ("", CUDA):
+            quizzes = tuple(quiz for quiz in step.quizzes if (needs or quiz.needs) == device)
+            claims = list(self._proofs(quizzes))
+            if pane is not None and shown:
+                claims[:0] = self._shown(pane, device)
+            if claims:
+                proofs = tuple(quiz.proof for quiz in quizzes)
+                yield self.needing(device, self.program(source, proofs), *claims)
         if pane is not None and pane.kind == "fix":
             claim = Claim(pane.line, "the program to fix fails", fails)
             yield self.trial(self.program(pane.source), claim)
@@ -130,6 +178,10 @@ class _Maker:
         for other in judge.accepted:
             what = f"the accepted answer {other.name!r}"
             yield self._right(other.line, what, solution, other.name)
+        for answer in judge.hinted:
+            what = f"the answer that {answer.name} passes {answer.reaches!r}"
+            claim = Claim(answer.line, what, reaches(answer.reaches, judge.checks), judge=True)
+            yield self.trial(self.check(solution, self.seeds, answer.name), claim)
         for shortcut in judge.shortcuts:
             for path in shortcut.forbids:
                 holds = refused(shortcut.check, path)
@@ -147,6 +199,14 @@ class _Maker:
         holds = passes(0 if variant else line)
         claim = Claim(line, f"{what} passes with {len(self.seeds)} seeds", holds, bool(variant))
         return self.trial(self.check(source, self.seeds, variant), claim)
+
+    def _shown(self, pane: Pane, needs: str) -> Iterator[Claim]:
+        """What the program's run shows, as far as it needs this device to be proved."""
+        if pane.needs == needs:
+            printed = pane if pane.output_needs in ("", pane.needs) else replace(pane, output=None)
+            yield self._shows(printed)
+        elif needs and pane.output_needs == needs:
+            yield self._shows(pane)
 
     def _shows(self, pane: Pane) -> Claim:
         if pane.kind == "predict" and pane.output is None:

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from tensortutor.course.atlas import Entry, Where, read_atlas
 from tensortutor.course.catalog import find_course
-from tensortutor.course.filling import fill
-from tensortutor.course.logs import Complaint, read_complaint
+from tensortutor.course.error_logs import Complaint, read_complaint
 from tensortutor.course.model import Course
+from tensortutor.course.placeholders import fill
 from tensortutor.course.problems import CourseError
 from tensortutor.protocol.events import Event, Explained, Raised, Verdict, Warned
 from tensortutor.protocol.scene import UNKNOWN, Scene

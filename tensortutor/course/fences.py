@@ -10,8 +10,13 @@ from dataclasses import dataclass
 
 from tensortutor.course.problems import Report, listed, nearest
 
-PYTHON = ("run", "predict", "fix", "exercise", "solution", "error")
-PLAIN = ("output", "hint", "quiz", "message")
+PYTHON = ("run", "predict", "derive", "fix", "exercise", "solution", "error")
+PLAIN = ("output", "hint", "quiz", "message", "look", "try")
+CUDA = "cuda"
+MAY_NEED = ("run", "predict", "derive", "error", "output")
+"""What may carry `needs=cuda` behind its kind."""
+TABLES = ("quiz", "look", "try")
+"""Fences of TOML: they have a key `needs` instead."""
 
 MARK = re.compile(
     r"^(?P<indent> {0,3})(?:"
@@ -40,11 +45,15 @@ class Text:
 
 @dataclass(frozen=True)
 class Fence:
-    """A fence that means something. kind: one of PYTHON or PLAIN. line: that of its opening."""
+    """A fence that means something. kind: one of PYTHON or PLAIN. line: that of its opening.
+
+    needs: "cuda" if its claim can be proved on a CUDA device alone, else "".
+    """
 
     kind: str
     body: str
     line: int
+    needs: str = ""
 
 
 Piece = Heading | Text | Fence
@@ -64,9 +73,16 @@ class Mark:
     def kind(self) -> str:
         """The fence's meaning, or "" if it has none."""
         words = self.info.split()
+        if len(words) > 1 and words[-1] == f"needs={CUDA}":
+            words.pop()
         if len(words) == 2 and words[0] == "python" and words[1] in PYTHON:
             return words[1]
         return words[0] if len(words) == 1 and words[0] in PLAIN else ""
+
+    @property
+    def needs(self) -> str:
+        """ "cuda" where the info says so behind a fence's kind."""
+        return CUDA if self.kind and self.info.endswith(f" needs={CUDA}") else ""
 
     def closes(self, opening: "Mark") -> bool:
         """This line may end the fence that `opening` began."""
@@ -94,7 +110,13 @@ def scan(text: str, start: int, report: Report) -> list[Piece]:
         if mark.kind:
             _prose(lines, at, mark.line, pieces)
             body = _body(lines[mark.line + 1 : end], mark.indent)
-            pieces.append(Fence(mark.kind, body, mark.line + 1))
+            pieces.append(Fence(mark.kind, body, mark.line + 1, mark.needs))
+            if mark.needs and mark.kind not in MAY_NEED:
+                report.add(
+                    mark.line + 1,
+                    f"a {mark.kind} fence cannot carry needs={CUDA}: {listed(MAY_NEED)} fences can"
+                    + (f'; write the key needs = "{CUDA}"' if mark.kind in TABLES else ""),
+                )
             at = after
         else:
             _doubt(mark, report)
@@ -169,6 +191,13 @@ def _doubt(mark: Mark, report: Report) -> None:
     if not words:
         return
     line, word = mark.line + 1, words[0].lower()
+    if "=" in words[-1]:
+        report.add(
+            line,
+            f"a fence has no option `{words[-1]}`: "
+            f"`needs={CUDA}` is the only one, behind the fence's kind",
+        )
+        return
     if len(words) > 1 and (word.startswith("py") or words[1] in PYTHON):
         meant = nearest(words[1], PYTHON)[0]
         report.add(

@@ -1,17 +1,20 @@
 """The TOML between `+++` lines that begins a lesson."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tensortutor.course.jobs import UNITS
 from tensortutor.course.problems import Report
-from tensortutor.course.tables import (
+from tensortutor.course.reading_time import reading_minutes
+from tensortutor.course.toml_tables import (
     TEXT,
     Key,
     check_table,
     is_count,
     is_number,
+    is_text,
     is_texts,
     key_lines,
     load_toml,
@@ -42,13 +45,20 @@ def is_limit(value: Any) -> bool:
     return is_number(value) and 0 < value < float("inf")
 
 
+def is_edition(value: Any) -> bool:
+    """1 or 2."""
+    return is_count(value) and value <= 2
+
+
 KEYS = {
     "title": TEXT,
     "goal": TEXT,
     "requires": Key(is_ids, 'a list of ids such as "autograd/graph_and_leaves"'),
-    "minutes": Key(is_count, "a whole number from 1"),
+    "minutes": Key(is_count, "a whole number from 1", required=False),
     "device": Key(is_device, '"any", "cpu", "cuda" or "ranks:N" with N from 2 to 8'),
     "limits": Key(is_table, "a table", required=False),
+    "edition": Key(is_edition, "1 or 2", required=False),
+    "long": Key(is_text, "the reason why the lesson is not split", required=False),
 }
 LIMIT_KEYS = {name: Key(is_limit, "a number above zero", required=False) for name in UNITS}
 
@@ -63,6 +73,8 @@ class FrontMatter:
     minutes: int = 1
     device: str = "any"
     limits: tuple[tuple[str, float], ...] = ()
+    edition: int = 1
+    long: str = ""
 
 
 def read_front_matter(text: str, report: Report) -> tuple[FrontMatter, int]:
@@ -81,10 +93,24 @@ def read_front_matter(text: str, report: Report) -> tuple[FrontMatter, int]:
         return FrontMatter(), end + 1
     line_of = key_lines(inside, 2, otherwise=1)
     values = check_table(table, KEYS, "the front matter", line_of, report)
+    _check_edition(table, line_of, report)
     limits = check_table(values.pop("limits", {}), LIMIT_KEYS, "limits", line_of, report)
     values["requires"] = tuple(values.get("requires", ()))
     values["limits"] = tuple((name, float(value)) for name, value in limits.items())
+    if values.get("edition") == 2:
+        values["minutes"] = reading_minutes("\n".join(lines[end + 1 :]))
     return FrontMatter(**values), end + 1
+
+
+def _check_edition(table: dict[str, Any], line_of: Callable[[str], int], report: Report) -> None:
+    """Minutes are stated in the first edition and computed in the second."""
+    second = table.get("edition", 1) == 2
+    if second and "minutes" in table:
+        report.add(line_of("minutes"), "edition 2 computes the minutes: remove this key")
+    if not second and "long" in table:
+        report.add(line_of("long"), "'long' belongs to edition 2: add edition = 2")
+    if not second and "minutes" not in table:
+        report.add(line_of("minutes"), f"the front matter lacks 'minutes': {KEYS['minutes'].words}")
 
 
 def requires_line(text: str, required: str) -> int:

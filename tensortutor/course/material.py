@@ -21,7 +21,8 @@ class Prose:
 class Pane:
     """The code of a step. kind: one of PANES. output: what it prints, or None if not said.
 
-    Lines are those of the opening fences; the text begins one line below.
+    Lines are those of the opening fences; the text begins one line below. needs, output_needs:
+    "cuda" if only a CUDA device can prove that it runs, or that it prints this.
     """
 
     kind: str
@@ -29,6 +30,8 @@ class Pane:
     line: int
     output: str | None = None
     output_line: int = 0
+    needs: str = ""
+    output_needs: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,79 @@ class Quiz:
     choices: tuple[str, ...] = ()
     tolerance: float = 1e-4
     wrong: tuple[tuple[str, str], ...] = ()
+    needs: str = ""
+
+
+LOOK_TABS = ("output", "tensors", "modules", "graph", "profile", "plot", "notes")
+"""Where a `look` may send the reader: the tabs of the results, and the notes at the code."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Sends the reader to a row of an instrument, after the step's program has run.
+
+    tab: one of LOOK_TABS. row: the row's name; of "output" and "notes" a part of the line. expect:
+    text that the row shows, white space folded. say: what is to be seen there, Markdown.
+    """
+
+    tab: str
+    row: str
+    expect: str
+    say: str
+    line: int
+    needs: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where to look, in Markdown: "the Tensors tab, row `y`"."""
+        if self.tab == "notes":
+            return f"the notes beside the code, line `{self.row}`"
+        kind = "line" if self.tab == "output" else "row"
+        return f"the {self.tab.capitalize()} tab, {kind} `{self.row}`"
+
+    @property
+    def markdown(self) -> str:
+        """The whole, for faces without instruments."""
+        return f"**Look:** {self.place}. {self.say}"
+
+
+@dataclass(frozen=True)
+class Try:
+    """An edit of the step's program, and what the program then does.
+
+    edits: (old, new) in turn; each old text stands in the program once. Of output (all that is
+    printed), shows (a part of it) and error (how the report of its exception begins) one is set.
+    """
+
+    say: str
+    edits: tuple[tuple[str, str], ...]
+    line: int
+    output: str | None = None
+    shows: str | None = None
+    error: str | None = None
+    result_line: int = 0
+    needs: str = ""
+
+    def edited(self, source: str) -> str:
+        """The program with the edits made. Raises ValueError where a text is not there once."""
+        for old, new in self.edits:
+            if source.count(old) != 1:
+                raise ValueError(old)
+            source = source.replace(old, new)
+        return source
+
+    @property
+    def markdown(self) -> str:
+        """The experiment without its result, for faces that cannot edit a program."""
+        return "\n\n".join((f"**Try:** {self.say}", *(_edit(*edit) for edit in self.edits)))
+
+
+def _edit(old: str, new: str) -> str:
+    """What to replace by what, in Markdown."""
+    if "\n" in f"{old}{new}".strip("\n"):
+        by = f"by\n\n```python\n{new.strip(chr(10))}\n```" if new.strip() else "by nothing."
+        return f"Replace\n\n```python\n{old.strip(chr(10))}\n```\n\n{by}"
+    return f"Replace `{old.strip()}` by " + (f"`{new.strip()}`." if new.strip() else "nothing.")
 
 
 OTHER_PYTORCH = "Or, with another version or build of PyTorch:"
@@ -68,6 +144,7 @@ class Failure:
     line: int
     message_line: int = 0
     others: tuple[str, ...] = ()
+    needs: str = ""
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -81,7 +158,7 @@ class Failure:
         return kind is None or kind[1].endswith("Warning")
 
 
-Block = Prose | Pane | Quiz | Failure
+Block = Prose | Pane | Quiz | Failure | Look | Try
 
 
 @dataclass(frozen=True)
@@ -104,6 +181,21 @@ class Step:
     def quizzes(self) -> tuple[Quiz, ...]:
         """The step's questions, in order."""
         return tuple(b for b in self.blocks if isinstance(b, Quiz))
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """Where the step sends its reader, in order."""
+        return tuple(b for b in self.blocks if isinstance(b, Look))
+
+    @property
+    def tries(self) -> tuple[Try, ...]:
+        """The step's experiments, in order."""
+        return tuple(b for b in self.blocks if isinstance(b, Try))
+
+    @property
+    def optional(self) -> bool:
+        """The step may be skipped: it derives what the others use."""
+        return self.pane is not None and self.pane.kind == "derive"
 
     @property
     def failures(self) -> tuple[Failure, ...]:

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # The list of lessons is shown without them.
-    from tensortutor.course.declared import JudgeFile
+    from tensortutor.course.check_file import CheckFile
     from tensortutor.course.material import Step
 
-PANES = ("run", "predict", "fix", "exercise")
+PANES = ("run", "predict", "derive", "fix", "exercise")
 JUDGED = ("fix", "exercise")
 
 
 @dataclass(frozen=True)
 class Lesson:
     """One lesson file and its judge. id: chapter/lesson, without the numbers.
+
+    edition: which rules it follows. long: why it may take longer than others, or "".
 
     A lesson made by `later` reads its steps and its judge when they are first asked for: the list
     of lessons needs neither.
@@ -31,9 +33,11 @@ class Lesson:
     minutes: int
     device: str
     steps: tuple[Step, ...]
-    judge: JudgeFile
+    judge: CheckFile
     path: Path
     limits: tuple[tuple[str, float], ...] = ()
+    edition: int = 1
+    long: str = ""
 
     @classmethod
     def later(cls, read: Callable[[], Lesson], **known: Any) -> Lesson:

@@ -3,20 +3,21 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tensortutor.course.declared import JudgeFile
+from tensortutor.course.check_file import CheckFile
+from tensortutor.course.check_file_reader import defined_names, parse_python
 from tensortutor.course.fences import Fence, Heading, Piece, scan
 from tensortutor.course.frontmatter import read_front_matter
-from tensortutor.course.judgefile import defined_names, parse_python
 from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.course.problems import Problem, Report, decode, listed, nearest
 from tensortutor.course.steps import StepReader
 
 PARTS = ("Insight", "Debugging", "In the wild")
+"""The steps that every lesson has. In edition 2 a colon and words of its own may follow."""
 
 
 def parse_lesson(
-    data: bytes | str, id: str, judge: JudgeFile, path: Path, root: Path
+    data: bytes | str, id: str, judge: CheckFile, path: Path, root: Path
 ) -> tuple[Lesson, list[Problem]]:
     """The lesson in `data`, and what is wrong with it, in the file's order.
 
@@ -29,7 +30,7 @@ def parse_lesson(
     front, start = read_front_matter(text, report)
     pieces = scan(text, start, report)
     steps = tuple(_steps(pieces, report))
-    _check_whole(pieces, report)
+    _check_whole(pieces, front.edition, report)
     beside = Report(judge.path.relative_to(root).as_posix())
     _check_substitutes(steps, judge, report, beside)
     lesson = Lesson(
@@ -38,6 +39,8 @@ def parse_lesson(
         goal=front.goal,
         requires=front.requires,
         minutes=front.minutes,
+        edition=front.edition,
+        long=front.long,
         device=front.device,
         steps=steps,
         judge=judge,
@@ -59,12 +62,12 @@ def _steps(pieces: Sequence[Piece], report: Report) -> Iterator[Step]:
             yield StepReader(heading, report).read(pieces[start + 1 : end])
 
 
-def _check_whole(pieces: Sequence[Piece], report: Report) -> None:
+def _check_whole(pieces: Sequence[Piece], edition: int, report: Report) -> None:
     """What every lesson must have."""
     headings = [piece for piece in pieces if isinstance(piece, Heading)]
     fences = [piece for piece in pieces if isinstance(piece, Fence)]
     for part in PARTS:
-        if all(heading.title != part for heading in headings):
+        if not any(_names(heading.title, part, edition) for heading in headings):
             report.add(1, f"the part '## {part}' is missing: {_advice(part, headings)}")
     kinds = {fence.kind for fence in fences}
     if "run" not in kinds:
@@ -81,6 +84,11 @@ def _check_whole(pieces: Sequence[Piece], report: Report) -> None:
         )
 
 
+def _names(title: str, part: str, edition: int) -> bool:
+    """A step of this title is this part of the lesson."""
+    return title == part or (edition > 1 and title.startswith(f"{part}: "))
+
+
 def _advice(part: str, headings: Sequence[Heading]) -> str:
     """Which heading was perhaps meant."""
     others = {heading.title.lower(): heading for heading in headings if heading.title not in PARTS}
@@ -92,7 +100,7 @@ def _advice(part: str, headings: Sequence[Heading]) -> str:
 
 
 def _check_substitutes(
-    steps: Sequence[Step], judge: JudgeFile, report: Report, beside: Report
+    steps: Sequence[Step], judge: CheckFile, report: Report, beside: Report
 ) -> None:
     """Every mutant and accepted alternative replaces something that the solution defines.
 
@@ -105,11 +113,18 @@ def _check_substitutes(
     if tree is None:
         return
     names = defined_names(tree)
-    for variant in (*judge.mutants, *judge.accepted):
+    for variant in (*judge.mutants, *judge.accepted, *judge.hinted):
         if variant.function not in names:
             beside.add(
                 variant.line,
                 f"the variant {variant.name!r} replaces {variant.function}, which the solution "
                 f"({report.path}:{step.solution_line}) does not define; it defines "
                 f"{listed(names) or 'nothing'}",
+            )
+    for variant in judge.hinted:
+        if variant.hint > len(step.hints):
+            beside.add(
+                variant.line,
+                f"@hinted({variant.hint}, ...) follows a hint that is not there: the task has "
+                f"{len(step.hints)}",
             )

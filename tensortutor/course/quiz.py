@@ -7,7 +7,8 @@ from typing import Any
 from tensortutor.course.fences import Fence
 from tensortutor.course.material import QUIZZES, Quiz
 from tensortutor.course.problems import Report, listed, nearest
-from tensortutor.course.tables import (
+from tensortutor.course.toml_tables import (
+    NEEDS,
     TEXT,
     Key,
     check_table,
@@ -60,6 +61,7 @@ KEYS = {
     "choices": Key(is_choices, "a list of two or more different strings", required=False),
     "tolerance": Key(is_tolerance, "a number from 0", required=False),
     "wrong": Key(is_wrong, "a table from wrong answers to explanations", required=False),
+    "needs": NEEDS,
 }
 ANSWERS = {
     "number": Key(is_number, "a number"),
@@ -142,6 +144,7 @@ def _quiz(values: dict[str, Any], line: int) -> Quiz:
         choices=tuple(shuffled(answer) if kind == "order" else values.get("choices", ())),
         tolerance=float(values.get("tolerance", Quiz.tolerance)),
         wrong=tuple((given, why.strip()) for given, why in values.get("wrong", {}).items()),
+        needs=values.get("needs", ""),
     )
 
 

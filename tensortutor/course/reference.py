@@ -12,8 +12,8 @@ from typing import Any
 
 from tensortutor.course.frontmatter import FENCE, ID
 from tensortutor.course.problems import Problem, Report, decode, listed, nearest
-from tensortutor.course.samples import Sample, read_sample
-from tensortutor.course.tables import TEXT, Key, check_table, key_lines, load_toml
+from tensortutor.course.reference_samples import Sample, read_sample
+from tensortutor.course.toml_tables import TEXT, Key, check_table, key_lines, load_toml
 
 FOLDER = "lessons/reference"
 KINDS = ("calls", "terms", "appendix")

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from tensortutor.course.claim_checks import Fault
 from tensortutor.course.claims import Claim, Trial
-from tensortutor.course.contents import read_contents
-from tensortutor.course.holds import Fault
+from tensortutor.course.course_toml import read_contents
 from tensortutor.course.model import Course
 from tensortutor.course.problems import Problem
-from tensortutor.course.record import Record
 from tensortutor.course.reference import Page, lesson_problems, read_reference
-from tensortutor.course.samples import Sample, faults, sample_job
+from tensortutor.course.reference_samples import Sample, faults, sample_job
+from tensortutor.course.run_record import Record
 
 NAME = "reference"
 """What `verify` calls all pages together; a single one is `reference/page`."""

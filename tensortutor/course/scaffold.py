@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 
-from tensortutor.course.contents import chapter_ids
+from tensortutor.course.course_toml import chapter_ids
 from tensortutor.course.model import Lesson
 from tensortutor.course.problems import nearest
 
@@ -98,16 +98,19 @@ def _write(path: Path, text: str) -> None:
 
 
 LESSON = '''+++
+edition = 2
 title = "$title"
 goal = "TODO: what the reader can do afterwards, in one sentence."
 requires = [$requires]
-minutes = 10
 device = "any"
 +++
 
-## Insight
+## Insight: TODO in a few words
 
-TODO: what is surprising here, and the model that explains it.
+TODO: the title above names the subject in the field's words, and the insight after a colon.
+
+TODO: the problem that the reader has met or will meet, in two sentences. Then the surprise,
+measured, and the model that explains it.
 
 ## See it run
 
@@ -117,10 +120,27 @@ TODO: what to look at, and why it is so.
 import torch
 
 x = torch.arange(6.0).view(2, 3)   # (rows, columns)
-print(x.sum(dim=0))
+columns = x.sum(dim=0)
+print(columns)
 ```
 ```output
 tensor([3., 5., 7.])
+```
+
+```look
+tab = "tensors"
+row = "columns"
+expect = "f32[3]"
+say = "TODO: what is to be seen there. The rows are gone."
+```
+
+```try
+say = "TODO: an experiment. Keep the dimension."
+old = "dim=0"
+new = "dim=0, keepdim=True"
+output = """
+tensor([[3., 5., 7.]])
+"""
 ```
 
 ## Predict
@@ -131,11 +151,11 @@ TODO: a program whose output the reader can work out.
 import torch
 
 x = torch.arange(6.0).view(2, 3)
-y = x.sum(dim=1)
+y = x.mean(dim=1)
 print(y)
 ```
 ```output
-tensor([ 3., 12.])
+tensor([1., 4.])
 ```
 ```quiz
 kind = "shape"
@@ -147,9 +167,8 @@ explain = "TODO: why it is so."
 
 ## Practice
 
-TODO: the task, with every shape, dtype and edge case that the checks ask for.
-
-Write `totals`: the sum of each row.
+Write `totals`, the sum of every row. TODO: the task, with every rule that the checks test; a check
+quotes each sentence. Without rows there are no sums. The input keeps its values.
 
 ```python exercise
 def totals(x):
@@ -157,10 +176,10 @@ def totals(x):
     return x.sum(dim=0)
 ```
 ```hint
-TODO: a nudge. Which dimension goes away?
+TODO: the symptom. Sum the other dimension: the one that counts the columns.
 ```
 ```hint
-TODO: nearly there. `dim=1` runs along a row.
+TODO: the construction. `dim=1` runs along a row.
 ```
 ```python solution
 def totals(x):
@@ -168,7 +187,7 @@ def totals(x):
     return x.sum(dim=1)
 ```
 
-## Debugging
+## Debugging: TODO which errors
 
 TODO: the errors that this topic throws, and the way out of each.
 
@@ -181,25 +200,35 @@ torch.ones(2, 3).sum(dim=2)
 IndexError: Dimension out of range (expected to be in range of [-2, 1], but got 2)
 ```
 
-## In the wild
+## In the wild: TODO where
 
-TODO: where people meet this at work.
+TODO: real systems that do this, by name, with a year.
 '''
 
 CHECKS = '''"""Judges $lesson."""
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_close, expect_unchanged, mutant
+from tensortutor.checking import (
+    accepted,
+    background,
+    check,
+    expect_close,
+    expect_unchanged,
+    hinted,
+    mutant,
+)
 
-# TODO: checks of this lesson's own. Each asks one thing, on inputs that differ every time.
+# TODO: checks of this lesson's own. Each asks one thing, on inputs that differ every time, and
+# quotes the sentence of the task that it tests. Sentences that state no rule are listed here.
+background("TODO: the task")
 
 
 def rows(rng, device):
     return torch.randn(rng.randint(2, 5), rng.randint(6, 9), device=device)
 
 
-@check("each row has its sum")
+@check("each row has its sum", holds="the sum of every row")
 def sums(answer, rng, device):
     x = rows(rng, device)
     wanted = (x.double() @ torch.ones(x.shape[1], dtype=torch.float64, device=device)).float()
@@ -207,13 +236,13 @@ def sums(answer, rng, device):
     expect_close(answer.totals(x), wanted, shape_hint=hint, hint="Every column counts once.")
 
 
-@check("no rows, no sums")
+@check("no rows, no sums", holds="Without rows there are no sums.")
 def empty(answer, rng, device):
     x = torch.ones(0, rng.randint(1, 5), device=device)
     expect_close(answer.totals(x), torch.zeros(0, device=device))
 
 
-@check("the input stays as it was")
+@check("the input stays as it was", holds="The input keeps its values.")
 def untouched(answer, rng, device):
     x = rows(rng, device)
     with expect_unchanged(x):
@@ -238,6 +267,11 @@ def totals(x):
     for column in range(1, x.shape[1]):
         x[:, 0] += x[:, column]
     return x[:, 0].clone()
+
+
+@hinted(1, reaches=sums)
+def totals(x):
+    return x.sum(dim=-1)
 
 
 @accepted("counts the dimension from the end")

@@ -13,11 +13,11 @@ from itertools import takewhile
 
 from tensortutor.course.atlas import Entry as AtlasEntry
 from tensortutor.course.atlas import read_atlas
-from tensortutor.course.material import Failure, Prose, Quiz, Step
+from tensortutor.course.material import Failure, Look, Prose, Quiz, Step, Try
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError
 from tensortutor.course.reference import Entry, Page, read_reference
-from tensortutor.course.samples import ERROR as ERROR_TEXT
+from tensortutor.course.reference_samples import ERROR as ERROR_TEXT
 
 LESSON, STEP, ENTRY, TERM, RECIPE, ERROR = "lesson", "step", "entry", "term", "recipe", "error"
 KINDS = (ENTRY, TERM, LESSON, RECIPE, ERROR, STEP)
@@ -268,6 +268,8 @@ def _text_of(step: Step) -> str:
             parts.append(plain(block.markdown))
         elif isinstance(block, Quiz):
             parts.append(plain(block.ask))
+        elif isinstance(block, (Look, Try)):
+            parts.append(plain(block.say))
         elif isinstance(block, Failure):
             parts += block.messages
     return " ".join(parts)

@@ -4,16 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tensortutor.course.fences import Fence, Heading, Piece, Text
+from tensortutor.course.look_and_try import read_look, read_try
 from tensortutor.course.material import Block, Failure, Pane, Prose, Step
 from tensortutor.course.model import JUDGED
 from tensortutor.course.problems import Report
 from tensortutor.course.quiz import read_quiz
 
 HINTS = (2, 3)
+DERIVATION = "Derivation:"
+"""How the heading of a step begins that derives something."""
 PROSE_LINES = 40
 CODE_LINES = 60
 CODE_COLUMNS = 72
-PRINTING = ("run", "predict")
+PRINTING = ("run", "predict", "derive")
 
 
 class StepReader:
@@ -39,6 +42,8 @@ class StepReader:
             "quiz": self._quiz,
             "hint": self._hint,
             "solution": self._solution,
+            "look": self._look,
+            "try": self._try,
         }
         for piece in pieces:
             self._want_message(piece)
@@ -74,7 +79,7 @@ class StepReader:
                 "begin a step above this fence with ## and a title",
             )
         self._code(fence)
-        self.blocks.append(Pane(fence.kind, fence.body, fence.line))
+        self.blocks.append(Pane(fence.kind, fence.body, fence.line, needs=fence.needs))
 
     def _output(self, fence: Fence) -> None:
         pane = self.blocks[-1] if self.blocks else None
@@ -82,10 +87,12 @@ class StepReader:
             self.report.add(
                 fence.line,
                 "this output belongs to no program: put it right below a "
-                "`python run` or `python predict` fence",
+                "`python run`, `python predict` or `python derive` fence",
             )
             return
-        self.blocks[-1] = replace(pane, output=fence.body, output_line=fence.line)
+        self.blocks[-1] = replace(
+            pane, output=fence.body, output_line=fence.line, output_needs=fence.needs
+        )
 
     def _message(self, fence: Fence) -> None:
         told = self.blocks[-1] if self.blocks else None
@@ -99,7 +106,9 @@ class StepReader:
             )
             return
         error = self.before
-        self.blocks.append(Failure(error.body, fence.body.strip(), error.line, fence.line))
+        self.blocks.append(
+            Failure(error.body, fence.body.strip(), error.line, fence.line, needs=error.needs)
+        )
 
     def _follows(self, *kinds: str) -> bool:
         return isinstance(self.before, Fence) and self.before.kind in kinds
@@ -118,6 +127,28 @@ class StepReader:
         quiz = read_quiz(fence, self.report)
         if quiz is not None:
             self.blocks.append(quiz)
+
+    def _look(self, fence: Fence) -> None:
+        look = read_look(fence, self.report)
+        if self._program(fence) is not None and look is not None:
+            self.blocks.append(look)
+
+    def _try(self, fence: Fence) -> None:
+        pane = self._program(fence)
+        experiment = read_try(fence, pane.source if pane else None, self.report)
+        if pane is not None and experiment is not None:
+            self.blocks.append(experiment)
+
+    def _program(self, fence: Fence) -> Pane | None:
+        """The step's program, which must stand above what is to be done with it."""
+        pane = next((pane for pane in self.panes if pane.kind in PRINTING), None)
+        if pane is None:
+            self.report.add(
+                fence.line,
+                f"this {fence.kind} has no program: put it below the step's "
+                "`python run`, `python predict` or `python derive` fence",
+            )
+        return pane
 
     def _hint(self, fence: Fence) -> None:
         self.hints.append(fence)
@@ -169,6 +200,12 @@ class StepReader:
         for pane in self.panes:
             if pane.kind == "predict" and not self.asks:
                 self.report.add(pane.line, "there is nothing to predict: add a quiz to this step")
+            if pane.kind == "derive" and not self.heading.title.startswith(DERIVATION):
+                self.report.add(
+                    self.heading.line,
+                    "this step may be skipped, and its title must say so: begin it with "
+                    f"'{DERIVATION}'",
+                )
 
     def _check_help(self, judged: Pane) -> None:
         least, most = HINTS

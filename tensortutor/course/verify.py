@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
-from tensortutor.course.bench import Bench, Runner
-from tensortutor.course.claims import Claim, Trial, trial_of, trials
-from tensortutor.course.holds import Fault
+from tensortutor.course.claim_checks import Fault
+from tensortutor.course.claims import NEEDS_CUDA, Claim, Trial, trial_of, trials
+from tensortutor.course.job_pool import JobPool, Runner
 from tensortutor.course.model import Course, Lesson
-from tensortutor.course.record import Record
+from tensortutor.course.run_record import Record
 from tensortutor.course.scaffold import unfinished
 from tensortutor.protocol.jobs import Limits
 
@@ -100,16 +100,17 @@ def _runs(
 ) -> Generator[tuple[Trial, tuple[Record, float] | None], None, None]:
     """Each trial with its run and the seconds that it took."""
     plan = list(trials)
-    bench = Bench(runner)
+    job_pool = JobPool(runner)
     with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
         try:
             under_way = [
-                None if trial.job is None else pool.submit(bench.run, trial.job) for trial in plan
+                None if trial.job is None else pool.submit(job_pool.run, trial.job)
+                for trial in plan
             ]
             for trial, work in zip(plan, under_way, strict=True):
                 yield trial, None if work is None else work.result()
         finally:
-            bench.close()
+            job_pool.close()
             pool.shutdown(cancel_futures=True)
 
 
@@ -124,9 +125,9 @@ def _plan(lessons: Iterable[Lesson], seeds: int, device: str, limits: Limits) ->
     for lesson in lessons:
         if lesson.device == "cuda" and not device.startswith("cuda"):
             claim = Claim(1, "the lesson", unproved)
-            yield trial_of(lesson, None, claim, skipped="it needs a CUDA device")
+            yield trial_of(lesson, None, claim, skipped=NEEDS_CUDA)
         else:
-            yield from trials(lesson, seeds, limits)
+            yield from trials(lesson, seeds, limits, device)
 
 
 def _left(course: Course, lesson: Lesson) -> Iterator[Unfinished]:

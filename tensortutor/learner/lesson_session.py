@@ -135,7 +135,7 @@ class LessonSession:
     def _complete(self) -> bool:
         if self.judged and not self.is_passed:
             return False
-        return self.next_question() is None
+        return self.step.optional or self.next_question() is None
 
     def _done(self, index: int) -> None:
         if index not in self.steps_done:

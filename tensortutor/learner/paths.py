@@ -74,11 +74,6 @@ class Paths:
         return self.home / "remembered.json"
 
     @property
-    def glances(self) -> Path:
-        """What the lessons of the course opened last say about themselves."""
-        return self.home / "glances.json"
-
-    @property
     def settings(self) -> Path:
         """The learner's preferences."""
         return self.home / "settings.toml"

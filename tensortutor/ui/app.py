@@ -24,6 +24,7 @@ from tensortutor.learner.ui_state import UiState
 from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
+from tensortutor.plaintext import visible
 from tensortutor.ui import describe, garbage_collection, key_bindings, theme
 from tensortutor.ui.protocols import Runner
 from tensortutor.ui.running.lazy_runner import LazyRunner
@@ -123,7 +124,7 @@ class TutorApp(SearchApp):
     def on_mount(self) -> None:
         """Show what is to be said at the start; load PyTorch once there is something to see."""
         for notice in (*self._notices, *self.progress.notices):
-            self.notify(notice, markup=False, timeout=NOTICE_S)
+            self.notify(visible(notice), markup=False, timeout=NOTICE_S)
         if self.teaching:
             from tensortutor.ui.teach_mode import begun
 
@@ -274,6 +275,7 @@ class TutorApp(SearchApp):
 
     def tell(self, sentence: str) -> None:
         """Show a sentence for a while; once, if it is said again."""
+        sentence = visible(sentence)
         for notice in [one for one in self._notifications if one.message == sentence]:
             self._unnotify(notice, refresh=False)
         self.notify(sentence, markup=False)
@@ -350,7 +352,7 @@ def run_app(options: AppOptions) -> int:
         course = unlocked(open_course(find_course(options.course)))
     else:
         paths = Paths.find()
-        course = open_course(find_course(options.course), paths.glances)
+        course = open_course(find_course(options.course))
     lesson = find_lesson(course, options.lesson) if options.lesson else None
 
     def make_runner() -> Runner:

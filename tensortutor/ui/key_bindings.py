@@ -63,8 +63,9 @@ LESSON = [
     _key("lesson.profile", "P", "profile", "Run under the profiler"),
     _key("lesson.broadcast", "b", "broadcast", "Broadcasting under the cursor"),
     _key("lesson.notes", "v", "notes", "Notes behind the lines, or none"),
-    _key("lesson.lens", "I", "lens", "Look into runs, or not"),
+    _key("lesson.lens", "I", "lens", "Look into runs: first passes, all, or not"),
     _key("lesson.skip", "x", "skip", "Run without a guess"),
+    _key("lesson.point", "t", "point", "Look there, or try it; again: take the edit back"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
     _key("lesson.wider", "greater_than_sign", "widen(1)", "More room for the text"),
@@ -110,6 +111,10 @@ FIND = [
     _key("find.next", "down,ctrl+f", "step(1)", "Next match; Enter, too", first=True),
     _key("find.previous", "up", "step(-1)", "Match before", first=True),
     _key("find.close", "escape", "close", "Back to the code", first=True),
+]
+
+POINTER = [
+    _key("pointer.choose", "enter", "choose", "Look there, or try it; again: take it back"),
 ]
 
 CHECK_LIST = [

@@ -7,6 +7,7 @@ from textual.content import Content
 
 from tensortutor.learner.mastery import ChapterStanding, Level, Standing, duration
 from tensortutor.ui import describe
+from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.terminal import symbols
 
 BAR = 12
@@ -60,9 +61,9 @@ def chapter_row(one: ChapterStanding, is_open: bool, width: int) -> Content:
     """A chapter in one line."""
     signs = symbols.current()
     fold = signs.opened if is_open else signs.closed
-    left = Content.styled(f"{fold} {one.chapter.number:>2}  ", "$foreground 55%") + Content.styled(
-        one.chapter.title, "bold"
-    )
+    left = Content.styled(f"{fold} {one.chapter.number:>2}  ", "$foreground 55%") + OutsideText(
+        one.chapter.title
+    ).styled("bold")
     full, empty = describe.bar(one.passed, len(one.lessons), BAR)
     well = one.count(Level.WELL)
     right = [
@@ -77,7 +78,7 @@ def chapter_row(one: ChapterStanding, is_open: bool, width: int) -> Content:
 def lesson_row(one: Standing, name: str, width: int) -> Content:
     """A lesson in one line."""
     look = {Level.WELL: "$text-success", Level.PASSED: "$text-warning"}.get(one.level, "")
-    left = Content.styled(f"      {mark(one.level)} ", look) + Content(name)
+    left = Content.styled(f"      {mark(one.level)} ", look) + OutsideText(name).title
     right = [
         Content.styled(one.level.value.ljust(17), look or "$foreground 55%"),
         Content.styled(counted(one.attempts, "check").rjust(10), "$foreground 55%"),
@@ -102,8 +103,8 @@ def about_chapter(one: ChapterStanding) -> Content:
     checks = sum(lesson.attempts for lesson in one.lessons)
     facts = [f"{counted(checks, 'check')} run" if checks else "", spent(one.seconds)]
     return paragraphs(
-        Content.styled(one.chapter.title, "bold"),
-        Content(one.chapter.blurb.strip()),
+        OutsideText(one.chapter.title).styled("bold"),
+        OutsideText(one.chapter.blurb.strip()).content,
         Content("\n".join(f"{mark_of(count)} {count}" for count in counts)),
         Content("\n".join(fact for fact in facts if fact)),
     )
@@ -121,9 +122,9 @@ def about_lesson(one: Standing) -> Content:
     if one.why or one.known_by:
         why += f": {one.why or f'you passed {one.known_by}'}"
     return paragraphs(
-        Content.styled(one.lesson.title, "bold"),
-        Content(one.lesson.goal),
-        Content(why),
+        OutsideText(one.lesson.title).styled("bold"),
+        OutsideText(one.lesson.goal).content,
+        OutsideText(why).content,
         Content("\n".join(fact for fact in facts if fact)),
     )
 

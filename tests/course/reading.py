@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from tensortutor.course.material import Prose, Quiz
+from tensortutor.course.material import Look, Prose, Quiz, Try
 from tensortutor.course.model import Lesson
 
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
@@ -68,6 +68,8 @@ def texts(lesson: Lesson) -> Iterator[tuple[int, str]]:
             elif isinstance(block, Quiz):
                 told = (block.ask, block.explain, *(text for _, text in block.wrong))
                 yield from ((block.line, text) for text in told)
+            elif isinstance(block, (Look, Try)):
+                yield block.line, block.say
         yield from ((step.line, hint) for hint in step.hints)
     yield 1, lesson.goal
 
@@ -98,7 +100,7 @@ def introduced(lesson: Lesson) -> set[str]:
     shown = []
     for step in lesson.steps:
         for block in step.blocks:
-            if isinstance(block, Prose):
+            if isinstance(block, (Prose, Look, Try)):
                 shown.append(code_in(block.markdown))
             elif isinstance(block, Quiz):
                 told = (block.ask, block.explain, *(text for _, text in block.wrong))

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tensortutor.course.catalog import load_course
-from tensortutor.course.judgefile import read_judge
+from tensortutor.course.check_file_reader import read_check_file
 from tensortutor.course.parse import parse_lesson
 from tensortutor.course.problems import Report
 from tests.course.tiny import CHECKS, LESSON, TINY
@@ -113,5 +113,5 @@ def test_a_mutated_check_file(tmp_path_factory, data):
     path.write_bytes(GOOD_CHECKS[:start] + data.draw(st.binary(max_size=4)) + GOOD_CHECKS[end:])
     for thorough in (True, False):
         report = Report("any.py")
-        judge = read_judge(path, report, thorough=thorough)
+        judge = read_check_file(path, report, thorough=thorough)
         assert judge.checks or report.problems

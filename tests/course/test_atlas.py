@@ -7,9 +7,9 @@ import pytest
 
 from tensortutor.course.atlas import check_atlas, read_atlas
 from tensortutor.course.catalog import find_course, open_course
+from tensortutor.course.error_logs import Complaint
 from tensortutor.course.explain import Explainer, explained, known, matching
-from tensortutor.course.filling import fill
-from tensortutor.course.logs import Complaint
+from tensortutor.course.placeholders import fill
 from tensortutor.course.prose import paragraphs
 from tensortutor.protocol.events import Explained, Finished, Raised, Verdict, Warned
 from tensortutor.protocol.scene import Operand, Scene

@@ -1,13 +1,11 @@
 """Courses are found, loaded whole or not at all, and their lessons found by name."""
 
-import json
 import shutil
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 
-from tensortutor.course import catalog
 from tensortutor.course.catalog import (
     CourseError,
     UnknownLesson,
@@ -86,36 +84,6 @@ def test_an_opened_course_is_the_same_and_reads_its_lessons_later(tmp_path):
     opened.lessons[1].path.write_text("+++\n+++\n")
     with pytest.raises(CourseError, match="title"):
         _ = opened.lessons[1].steps
-
-
-def test_what_lessons_say_about_themselves_is_remembered_until_they_change(tmp_path, monkeypatch):
-    root, glances = shutil.copytree(TINY, tmp_path / "tiny"), tmp_path / "glances.json"
-    course = open_course(root, glances)
-    with monkeypatch.context() as patch:
-        patch.setattr(catalog, "read_front_matter", None)  # nothing is parsed again
-        assert open_course(root, glances) == course
-    path = course.lessons[0].path
-    path.write_text(path.read_text().replace('title = "', 'title = "Not ', 1))
-    assert open_course(root, glances).lessons[0].title == f"Not {course.lessons[0].title}"
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "nonsense", '[[1, "elsewhere"], {}]', "[{}, 3]", "[null"]
-)
-def test_a_memory_that_is_none_is_an_empty_one(tmp_path, text):
-    glances = tmp_path / "glances.json"
-    glances.write_text(text)
-    assert open_course(TINY, glances) == open_course(TINY)
-    assert open_course(TINY, glances / "no" / "folder") == open_course(TINY)
-
-
-def test_entries_of_a_wrong_form_are_read_anew(tmp_path):
-    glances = tmp_path / "glances.json"
-    course = open_course(TINY, glances)
-    head, known = json.loads(glances.read_text())
-    for wrong in (None, [], [[0, 0]], [[0, 0], ["title"]], {"title": 3}):
-        glances.write_text(json.dumps([head, dict.fromkeys(known, wrong)]))
-        assert open_course(TINY, glances) == course
 
 
 def test_an_opened_course_tells_what_is_wrong_with_its_list(tmp_path):

@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from tensortutor.course.record import Record, gather
+from tensortutor.course.run_record import Record, gather
 from tensortutor.protocol.events import Event, Finished, Started
 from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.runner import Runner, Settings

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensortutor.course.declared import JudgeFile
+from tensortutor.course.check_file import CheckFile
 from tensortutor.course.material import Pane, Prose, Step
 from tensortutor.course.model import Chapter, Course, Lesson
 
@@ -25,7 +25,7 @@ def lesson(id: str = "tensors/first", requires: Sequence[str] = ()) -> Lesson:
             Step("See it run", (Pane("run", WALK, 2, "walk"),), 2),
             Step("Practice", (Pane("exercise", STARTER, 3),), 3, ("a", "b"), "solution"),
         ),
-        judge=JudgeFile(Path("judge.py"), "", ("a check",), (), ()),
+        judge=CheckFile(Path("judge.py"), "", ("a check",), (), ()),
         path=Path("lesson.md"),
     )
 

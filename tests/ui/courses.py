@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tensortutor.course.declared import JudgeFile, Variant
+from tensortutor.course.check_file import CheckFile, Variant
 from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
 from tensortutor.course.model import Chapter, Course, Lesson
 
@@ -136,7 +136,7 @@ def accumulation() -> Lesson:
             ),
             Step("In the wild", (Prose("Every large training run does this.", 1),), 1),
         ),
-        judge=JudgeFile(Path("checks/05_autograd/03_accumulation.py"), "", CHECKS, MUTANTS, ()),
+        judge=CheckFile(Path("checks/05_autograd/03_accumulation.py"), "", CHECKS, MUTANTS, ()),
         path=Path("/course/lessons/05_autograd/03_accumulation.md"),
     )
 
@@ -160,7 +160,7 @@ def small(id: str, title: str, requires: tuple[str, ...] = ()) -> Lesson:
                 "def f(x):\n    return x\n",
             ),
         ),
-        judge=JudgeFile(Path("checks/01_tensors/01_shapes.py"), "", ("returns x",), (), ()),
+        judge=CheckFile(Path("checks/01_tensors/01_shapes.py"), "", ("returns x",), (), ()),
         path=Path(f"/course/lessons/{id}.md"),
     )
 

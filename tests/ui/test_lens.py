@@ -97,12 +97,17 @@ async def test_only_runs_of_the_learner_are_looked_into(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await run(pilot, until, setting, TENSORS)
-        await pilot.press("I", "f5")
-        await until(pilot, lambda: len(setting.runner.jobs) == 2)
-        await until(pilot, lambda: not screen.results.is_running)
-        first, second = (job.look for job in setting.runner.jobs)
-        assert (first.trace, first.names, first.profile) == (True, True, False)
-        assert not any(vars(second).values()), "switched off by a key"
+        for count in (2, 3, 4):
+            await pilot.press("I", "f5")
+            await until(pilot, lambda count=count: len(setting.runner.jobs) == count)
+            await until(pilot, lambda: not screen.results.is_running)
+        first, everything, off, again = (job.look for job in setting.runner.jobs)
+        assert (first.trace, first.names, first.profile, first.everything) == (
+            True, True, False, False,
+        )  # fmt: skip
+        assert everything == replace(first, everything=True), "a key follows all passes"
+        assert not any(vars(off).values()), "and once more switches off"
+        assert again == first
 
 
 async def test_checks_are_not_looked_into(setting, until):
@@ -212,14 +217,29 @@ async def test_broadcasting_under_the_cursor(setting, until):
 
 async def test_the_signs_of_a_line_are_told_in_words(setting, until):
     app = setting.app(setting.accumulation, RUN)
-    text = "NaN was first seen here at execution 138; it was still finite one pass before"
+    text = "NaN was here at the end; not followed past pass 64"
     made = lens.Made("loss", "f32[]", marks=(lens.Mark("nan", text),))
+    line = lens.Line(1, 1, 64, (made,), first_only=True)
     async with app.run_test(size=(160, 50)) as pilot:
-        screen = await run(pilot, until, setting, lens.Trace((lens.Line(1, 1, 200, (made,)),)))
+        screen = await run(pilot, until, setting, lens.Trace((line,)))
         screen.panes.turn_to("editor")
         screen.editor.move_cursor((0, 0))
         await pilot.press("escape", "b")
-        await until(pilot, lambda: "at execution 138" in drawn(app.screen))
+        await until(pilot, lambda: "NaN was here at the end" in drawn(app.screen))
+        assert "past pass 64; press I to follow everything" in drawn(app.screen)
+
+
+async def test_a_call_whose_shapes_do_not_fit_is_explained_at_its_line(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    sides = (lens.Operand("x", "f32[1, 4, 8, 8]", (1, 4, 8, 8)),)
+    why = ("Dimension 1 of x is 4; with 3 it would fit.",)
+    error = lens.ShapeError(1, 1, 1, 9, "conv", sides, why)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, lens.Broadcasts((), error=error))
+        screen.panes.turn_to("editor")
+        screen.editor.move_cursor((0, 0))
+        await pilot.press("escape", "b")
+        await until(pilot, lambda: "Dimension 1 of x is 4" in drawn(app.screen))
 
 
 def test_a_note_that_is_cut_keeps_its_nan():

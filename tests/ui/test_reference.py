@@ -146,7 +146,7 @@ async def test_escape_leads_back_with_nothing_lost(library, until):
     app = library.app(library.accumulation, PRACTICE)
     async with app.run_test(size=(160, 50)) as pilot:
         lesson = await arrive(pilot, until)
-        lesson.turn_to("editor")
+        lesson.panes.turn_to("editor")
         lesson.editor.insert("mine\n", (0, 0))
         lesson.editor.move_cursor((2, 3))
         await pilot.pause()
@@ -164,7 +164,7 @@ async def test_it_opens_at_the_name_under_the_cursor(library, until):
     app = library.app(library.accumulation, PRACTICE)
     async with app.run_test(size=(160, 50)) as pilot:
         lesson = await arrive(pilot, until)
-        lesson.turn_to("editor")
+        lesson.panes.turn_to("editor")
         lesson.editor.load_text("y = batch.view(2, 3)\n")
         lesson.editor.move_cursor((0, 12))
         screen = await opened(pilot, until)

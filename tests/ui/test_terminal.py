@@ -9,8 +9,9 @@ from rich.style import Style
 from textual.color import Color
 from textual.widgets import Input
 
+from tensortutor.plaintext import SIGNS
 from tensortutor.ui.terminal import color_depth, symbols
-from tensortutor.ui.terminal.ascii_fallback import SIGNS, lettered
+from tensortutor.ui.terminal.ascii_fallback import lettered
 from tests.ui.test_lesson import PRACTICE, arrive, told
 
 GROUND = Color.parse("#15181c")

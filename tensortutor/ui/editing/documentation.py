@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from textual.content import Content
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.assist import Documentation
 from tensortutor.ui.editing import line_lexer
-from tensortutor.ui.plain import visible
 
 ROLE = re.compile(r":(?:[a-z]+:)?([a-z]+):`~?([^`<]*?)(?:\s*<[^`>]*>)?`")
 LITERAL = re.compile(r"``([^`]+)``|`([^`<]+?)(?:\s*<[^`>]*>)?`__?|\*\*([^*]+)\*\*")

@@ -11,6 +11,7 @@ from typing import Protocol
 from textual.content import Content
 from textual.widget import Widget
 
+from tensortutor.ui.outside import subtitle
 from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.results import Results
 
@@ -94,11 +95,11 @@ class PaneLayout:
     def name_parts(self) -> None:
         """On a narrow terminal the frames say what there is to turn to."""
         for name, part in self._parts.items():
-            part.border_subtitle = self._frame_words(name)
+            subtitle(part, self._frame_words(name))
 
-    def _frame_words(self, here: str) -> Content | str:
+    def _frame_words(self, here: str) -> Content:
         if self._is_wide() or not self.has_code:
-            return self.count if here == "reader" else ""
+            return Content(self.count if here == "reader" else "")
         words = [
             Content.styled(word, "bold $accent" if name == here else "$foreground 60%")
             for name, word in PARTS.items()

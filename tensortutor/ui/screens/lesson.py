@@ -15,6 +15,7 @@ from textual.widgets import Markdown, Static, TextArea
 
 from tensortutor.course.model import Lesson
 from tensortutor.learner.lesson_session import LessonSession
+from tensortutor.plaintext import visible
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.editing import documentation
@@ -23,8 +24,8 @@ from tensortutor.ui.lesson.guess_gate import GuessGate
 from tensortutor.ui.lesson.line_notes import LineNotes
 from tensortutor.ui.lesson.name_help import NameHelp
 from tensortutor.ui.lesson.pane_layout import PARTS, PaneLayout
+from tensortutor.ui.lesson.pointing import Pointing
 from tensortutor.ui.lesson.run_controller import RunController
-from tensortutor.ui.plain import visible
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm, Page
 from tensortutor.ui.widgets import questions
@@ -34,6 +35,7 @@ from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
+from tensortutor.ui.widgets.pointers import Pointer
 from tensortutor.ui.widgets.popup import Popup
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
@@ -80,12 +82,17 @@ class LessonScreen(TutorScreen):
         )  # fmt: skip
         self.code = CodeFile(self.session, self.editor, tutor.tell, lambda: self.runs.rerun())
         self.names = NameHelp(tutor.runner, self.editor, self._post_answer, tutor.tell)
-        self.notes = LineNotes(self.editor, tutor.remembered, tutor.settings.lens, tutor.tell)
+        self.notes = LineNotes(
+            self.editor, tutor.remembered, tutor.settings.lens, self.key_for, tutor.tell
+        )
         self.guesses = GuessGate(
             self.session, self.reader, lambda: self.panes.turn_to("reader"),
             lambda lines: self.results.query_one(OutputPane).remark(lines), self.key_for,
             tutor.tell,
         )  # fmt: skip
+        self.pointing = Pointing(
+            self.editor, self.results, self.panes.turn_to, tutor.tell, self.key_for
+        )
         self.runs = RunController(
             self.session, self.editor, self.results, self._keybar, self.guesses, self.notes,
             tutor, self._may_run, self._run_started,
@@ -287,6 +294,18 @@ class LessonScreen(TutorScreen):
             self.reader.scroll_end(animate=False)
             self.tutor.tell("That is all the hints there are.")
 
+    def action_point(self) -> None:
+        """Carry out the step's next look or try; take a try back that is made."""
+        pointer = self.reader.next_pointer()
+        if pointer is None:
+            self.tutor.tell("Nothing in this step is to be looked at or tried.")
+        else:
+            self.pointing.choose(pointer)
+
+    @on(Pointer.Chosen)
+    def _pointer_chosen(self, event: Pointer.Chosen) -> None:
+        self.pointing.choose(event.pointer)
+
     def action_solution(self) -> None:
         """Show the solution beside the learner's own, once the checks have passed."""
         from tensortutor.ui.screens.solution import SolutionPage
@@ -353,8 +372,8 @@ class LessonScreen(TutorScreen):
         self.notes.toggle_notes()
 
     def action_lens(self) -> None:
-        """Look into runs, or do not."""
-        self.notes.toggle_lens()
+        """Look into runs: at the first passes of loops, at all of them, or not at all."""
+        self.notes.next_depth()
 
     def action_broadcast(self) -> None:
         """Say what is marked at the cursor's line: how shapes were broadcast, the first NaN."""

@@ -16,6 +16,7 @@ from tensortutor.learner.errors import StorageError
 from tensortutor.learner.mastery import ChapterStanding, Standing, standings
 from tensortutor.learner.reset import reset_lesson
 from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.progress_rows import (
     KINDS,
     Entry,
@@ -110,7 +111,7 @@ class ProgressScreen(TutorScreen):
         nothing = self.query_one("#standing-nothing", Static)
         nothing.display = not self._entries
         nothing.update(kind.nothing)
-        self.query_one("#standings").border_title = kind.title
+        entitle(self.query_one("#standings"), OutsideText(kind.title))
         self._describe()
 
     def _row(self, entry: Entry) -> Content:
@@ -125,13 +126,13 @@ class ProgressScreen(TutorScreen):
         chosen, frame = self.chosen, self.query_one("#standing")
         about = self.query_one("#standing-about", Static)
         if isinstance(chosen, ChapterStanding):
-            frame.border_title = f"Chapter {chosen.chapter.number}"
+            entitle(frame, OutsideText(f"Chapter {chosen.chapter.number}"))
             about.update(about_chapter(chosen))
         elif chosen is not None:
-            frame.border_title = describe.short_name(self.tutor.course, chosen.lesson)
+            entitle(frame, OutsideText(describe.short_name(self.tutor.course, chosen.lesson)))
             about.update(about_lesson(chosen))
         else:
-            frame.border_title = "What known well means"
+            entitle(frame, OutsideText("What known well means"))
             about.update(self.ABOUT)
 
     # Keys

@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 from tensortutor.course.model import Lesson
 from tensortutor.course.search import LESSON, STEP, CourseIndex, Found, Place
 from tensortutor.ui import describe, key_bindings, search_rows
+from tensortutor.ui.outside import OutsideText, entitle, subtitle
 from tensortutor.ui.screens.search_base import SearchBase
 from tensortutor.ui.search_rows import HeadRow, MoreRow, Row
 from tensortutor.ui.terminal import symbols
@@ -155,7 +156,7 @@ class SearchScreen(SearchBase):
             search_rows.still_reading(self._index),
         ]
         dot = f" {symbols.current().dot} "
-        self.query_one("#found").border_subtitle = dot.join(word for word in words if word)
+        subtitle(self.query_one("#found"), OutsideText(dot.join(word for word in words if word)))
         if not self._rows:
             self._say_none()
 
@@ -170,7 +171,10 @@ class SearchScreen(SearchBase):
             text = f'Nothing has "{self._query.strip()}". Searched: {searched}.{rest}{hint}'
         else:
             text = f"Searched as you type: {searched}.{rest}"
-        self.query_one("#place").border_title = "Nothing found" if self._query.strip() else "Search"
+        entitle(
+            self.query_one("#place"),
+            OutsideText("Nothing found" if self._query.strip() else "Search"),
+        )
         self.query_one("#place-text", Static).update(Content(text))
 
     def _drawn(self, row: Row) -> Content:
@@ -180,25 +184,25 @@ class SearchScreen(SearchBase):
         if isinstance(row, MoreRow):
             rest = len(row.group.found) - search_rows.FEW
             return Content.styled(f"  {symbols.current().cut} {rest} more: Enter shows them", DIM)
-        title = Content(f"  {search_rows.title(self.tutor.course, row.place)}")
+        title = Content("  ") + OutsideText(search_rows.title(self.tutor.course, row.place)).title
         return title + Content.styled(f"  {search_rows.kind(row.place)}", DIM)
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self) -> None:
         row = self.chosen
         if isinstance(row, Found):
-            self.query_one("#place").border_title = search_rows.kind(row.place).capitalize()
+            entitle(self.query_one("#place"), OutsideText(search_rows.kind(row.place).capitalize()))
             self.query_one("#place-text", Static).update(self._about(row))
 
     def _about(self, found: Found) -> Content:
         """The words around what was sought, and where Enter leads."""
         place = found.place
-        snippet = Content(found.snippet)
+        snippet = OutsideText(found.snippet).content
         for start, end in found.marks:
             snippet = snippet.stylize("bold underline", start, end)
         lesson = describe.lesson_by_id(self.tutor.course, place.lesson)
         parts = [
-            Content.styled(search_rows.title(self.tutor.course, place), "bold"),
+            OutsideText(search_rows.title(self.tutor.course, place)).styled("bold"),
             snippet,
             self._leads(place, lesson),
         ]

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, OptionList
 
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
@@ -61,7 +62,7 @@ class SearchBase(TutorScreen):
         """Say where one is, and let one type."""
         self.top.place = (self.NAME,)
         self.field.cursor_blink = False
-        self.query_one("#found").border_title = self.TITLE
+        entitle(self.query_one("#found"), OutsideText(self.TITLE))
         self.set_focus(self.field)
 
     def action_search(self) -> None:

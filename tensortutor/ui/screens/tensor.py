@@ -9,9 +9,10 @@ from textual.widgets import Static
 
 from tensortutor.lens import portrait
 from tensortutor.lens.tables import full_name
+from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Storage, TensorInfo, Tensors
 from tensortutor.ui import key_bindings
-from tensortutor.ui.plain import visible
+from tensortutor.ui.outside import OutsideText, subtitle
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.terminal import symbols
 
@@ -44,7 +45,7 @@ class TensorScreen(Page):
         """Say which keys there are, and draw for the first time."""
         walk = " ".join(self.key_for(f"tensor.{name}") for name in WAYS)
         close = self.key_for("page.close")
-        self.query_one(VerticalScroll).border_subtitle = f"{walk} walk   {close} closes"
+        subtitle(self.query_one(VerticalScroll), OutsideText(f"{walk} walk   {close} closes"))
         self._draw()
 
     def on_resize(self) -> None:

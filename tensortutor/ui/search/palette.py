@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.markup import escape
 from textual.system_commands import SystemCommandsProvider
 
+from tensortutor.plaintext import one_line, visible
 from tensortutor.ui import describe
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class LessonCommands(Provider):
         matcher = self.matcher(query)
         app = cast("Tutor", self.app)
         for lesson in app.course.lessons:
-            name = f"{describe.short_name(app.course, lesson)}  {lesson.id}"
+            name = one_line(f"{describe.short_name(app.course, lesson)}  {lesson.id}")
             score = matcher.match(name)
             if score > 0:
                 yield Hit(
@@ -59,7 +60,7 @@ class LessonCommands(Provider):
                     matcher.highlight(name),
                     lambda lesson=lesson: app.open_lesson(lesson),
                     text=name,
-                    help=escape(lesson.goal),
+                    help=escape(visible(lesson.goal)),
                 )
 
 
@@ -100,12 +101,12 @@ class PlaceCommands(Provider):
     def _hit(self, app: "Tutor", found: "Found", score: float) -> Hit:
         from tensortutor.ui import search_rows
 
-        kind, title = search_rows.kind(found.place), search_rows.title(app.course, found.place)
-        line = f"{kind.capitalize()}: {title}"
+        title = one_line(search_rows.title(app.course, found.place))
+        line = f"{search_rows.kind(found.place).capitalize()}: {title}"
         return Hit(
             score,
             Content(line),
             lambda: app.go(found.place),
             text=line,
-            help=escape(found.snippet),
+            help=escape(visible(found.snippet)),
         )

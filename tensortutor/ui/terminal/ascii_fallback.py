@@ -12,29 +12,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-SIGNS = str.maketrans(
-    {
-        **dict.fromkeys("─━═╌╍┄┅┈┉╴╶╸╺—–‐‑‒−▔▁⎯", "-"),
-        **dict.fromkeys("│┃║╎╏┆┇┊┋╵╷╹╻▏▎▍▌▐▕", "|"),
-        **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┍┑┕┙┝┥┞┡", "+"),
-        **dict.fromkeys("▂▃▄▀▅▆▇█▓▒■▪●◉⬤◼▉▊▋", "#"),
-        **dict.fromkeys("░·∙⋅◦○◌◯□", "."),
-        **dict.fromkeys("•‣★☆⭘", "*"),
-        **dict.fromkeys("▶▷►▸›»→⇒↦", ">"),
-        **dict.fromkeys("◀◁◄◂‹«←⇐", "<"),
-        **dict.fromkeys("▼▽▾▿↓⇓", "v"),
-        **dict.fromkeys("▲△▴▵↑⇑", "^"),
-        **dict.fromkeys("‘’‚′", "'"),
-        **dict.fromkeys("“”„″", '"'),
-        **dict.fromkeys("×✗✘✕", "x"),
-        **dict.fromkeys("✓✔", "+"),
-        **dict.fromkeys("≈≃∼", "~"),
-        "⏎": "<", "↵": "<", "↕": "=", "…": "~", "≤": "<", "≥": ">", "≠": "!", "÷": "/", "°": "o",
-        "±": "+", "√": "V", "∞": "8", "∂": "d", "∑": "S", "∏": "P", "∈": "e", "⊙": "o", "⊤": "T",
-        "α": "a", "β": "b", "γ": "g", "δ": "d", "Δ": "D", "ε": "e", "η": "n", "θ": "t", "λ": "l",
-        "μ": "u", "π": "p", "ρ": "r", "σ": "s", "Σ": "S", "τ": "t", "φ": "f", "ω": "w",
-    }
-)  # fmt: skip
+from tensortutor.plaintext import SIGNS
 
 
 @lru_cache(4096)

@@ -32,7 +32,6 @@ class Symbols(NamedTuple):
     news: str = "•"
     arrow: str = "→"
     cut: str = "…"
-    replacement: str = "\ufffd"
 
     @property
     def ascii(self) -> bool:
@@ -63,7 +62,6 @@ ASCII = Symbols(
     news="*",
     arrow="->",
     cut="~",
-    replacement="?",
 )
 
 

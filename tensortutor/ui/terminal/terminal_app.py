@@ -12,7 +12,10 @@ from textual.filter import LineFilter
 from textual.widgets import Input
 
 from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import Harmless
 from tensortutor.ui.terminal import symbols
+
+HARMLESS = Harmless()
 
 
 class TerminalApp(App[int]):
@@ -38,7 +41,7 @@ class TerminalApp(App[int]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's, then what this terminal needs."""
-        return (*super().get_line_filters(), *self._adapting)
+        return (*super().get_line_filters(), HARMLESS, *self._adapting)
 
     @on(events.DescendantFocus)
     def _stop_blinking(self, event: events.DescendantFocus) -> None:

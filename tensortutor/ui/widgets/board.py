@@ -11,6 +11,7 @@ from tensortutor.course.material import Pane, Quiz
 from tensortutor.learner import answers
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.questions import Question
@@ -118,7 +119,9 @@ class Board(Reader):
         wanted = answers.shown(quiz, quiz.answer)
         between = ":\n" if "\n" in wanted else " "
         verdict = question.query_one(".verdict", Static)
-        verdict.update(f"{symbols.current().passed} The answer is{between}{wanted}")
+        verdict.update(
+            OutsideText(f"{symbols.current().passed} The answer is{between}{wanted}").content
+        )
         question.call_after_refresh(self.scroll_to_widget, question, animate=False)
         return True
 

@@ -11,6 +11,7 @@ from textual.widgets import TextArea
 
 from tensortutor.ui.editing import syntax_errors
 from tensortutor.ui.editing.syntax_errors import Problem
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.code import CodeArea, CodeDocument
 
@@ -115,12 +116,12 @@ class CheckedCode(CodeArea):
         self.point_at(None if problem is None else problem.row)
 
     def _entitle(self) -> None:
-        title = Content(self._file_name)
+        title = OutsideText(self._file_name).title
         if self._note:
             title += Content.styled(f" {symbols.current().dot} {self._note}", "$accent")
         if self.problem is not None:
             word = (
                 f" {symbols.current().failed} line {self.problem.row + 1}: {self.problem.message}"
             )
-            title += Content.styled(word, "$text-error")
-        self.border_title = title
+            title += OutsideText(word).styled("$text-error")
+        entitle(self, title)

@@ -12,9 +12,9 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Verdict
 from tensortutor.ui import describe, key_bindings
-from tensortutor.ui.plain import visible
 from tensortutor.ui.terminal import symbols
 
 PARTS = ("called", "input", "got", "expected", "where", "cause", "hint")

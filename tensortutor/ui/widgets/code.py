@@ -365,7 +365,7 @@ def as_shown(text: str, tab_width: int) -> Iterable[str]:
         if character == "\t":
             drawn = " " * (tab_width - width % tab_width)
         else:
-            drawn = character if character.isprintable() else symbols.current().replacement
+            drawn = character if character.isprintable() else "\ufffd"
         shown.append(drawn)
         width += len(drawn)
     return shown

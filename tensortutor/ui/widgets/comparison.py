@@ -9,7 +9,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from tensortutor.learner.solution_diff import MINE, SAME, THEIRS, Pair, unified
-from tensortutor.ui.plain import visible
+from tensortutor.plaintext import visible
 from tensortutor.ui.terminal import symbols
 
 LOOKS = {SAME: "$foreground 70%", MINE: "$text-error", THEIRS: "$text-success"}

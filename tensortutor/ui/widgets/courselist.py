@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tensortutor.plaintext import one_line
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row
 from tensortutor.ui.terminal import symbols
@@ -179,7 +180,11 @@ class CourseList(ScrollView, can_focus=True):
     def _(self, row: ContinueRow) -> tuple[list[Piece], list[Piece]]:
         word = "Continue" if row.begun else "Begin"
         step = f"  step {row.step + 1} of {len(row.lesson.steps)}" if row.begun else ""
-        return [(f"{word:<{HEAD}}", "accent"), (row.lesson.title, "strong"), (step, "dim")], []
+        return [
+            (f"{word:<{HEAD}}", "accent"),
+            (one_line(row.lesson.title), "strong"),
+            (step, "dim"),
+        ], []
 
     @_pieces.register
     def _(self, row: ReviewRow) -> tuple[list[Piece], list[Piece]]:
@@ -194,7 +199,10 @@ class CourseList(ScrollView, can_focus=True):
         fold = signs.opened if row.open else signs.closed
         full, empty = describe.bar(row.done, total, BAR)
         count = f"{row.done}/{total}"
-        left = [(f"{fold} {row.chapter.number:>2}  ", "dim"), (row.chapter.title, "strong")]
+        left = [
+            (f"{fold} {row.chapter.number:>2}  ", "dim"),
+            (one_line(row.chapter.title), "strong"),
+        ]
         return left, [(full, "accent"), (empty, "dim"), (f"{count:>{TIME}} ", "dim")]
 
     @_pieces.register
@@ -209,7 +217,7 @@ class CourseList(ScrollView, can_focus=True):
         left = [
             (f"      {sign} ", look),
             (f"{row.number:>2}  ", "dim"),
-            (row.lesson.title, "locked" if row.state == "locked" else ""),
+            (one_line(row.lesson.title), "locked" if row.state == "locked" else ""),
         ]
         time = f"{row.lesson.minutes} min"
         device = describe.special(row.lesson)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from tensortutor.course.prose import paragraphs
+from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Explained
-from tensortutor.ui.plain import visible
 from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.transcript import Line
 

@@ -7,6 +7,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tensortutor.plaintext import one_line, visible
 from tensortutor.ui.terminal import symbols
 
 
@@ -67,8 +68,8 @@ class TopLine(Widget):
         shorter = (outer, outer.partition(":")[0], outer.partition(" ")[0], "")
         for before in shorter:
             joint = f"{before} {symbols.current().pointer} " if before else ""
-            place = Content.styled(joint, "$foreground 60%") + Content.styled(
-                inner, "bold $foreground"
+            place = Content.styled(visible(joint, tabs=1), "$foreground 60%") + Content.styled(
+                one_line(inner), "bold $foreground"
             )
             if place.cell_length <= room:
                 return place

@@ -6,7 +6,7 @@ from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.widgets import Static
 
-from tensortutor.ui.plain import visible
+from tensortutor.ui.outside import OutsideText, subtitle
 from tensortutor.ui.terminal import symbols
 
 ROWS = 6
@@ -52,12 +52,12 @@ class Popup(Static):
         rows = []
         for number, name in enumerate(names[self._top : self._top + ROWS], self._top):
             here = number == chosen
-            text = visible(f"{pointer if here else ' '} {name}")
+            text = f"{pointer if here else ' '} {OutsideText(name).line}"
             rows.append(Content.styled(text, "bold $accent" if here else "$foreground"))
         rows += [Content("")] * (ROWS - len(rows))
         rows.append(Content.styled(self._fit(call, 1), "$text-primary"))
         rows.append(Content.styled(self._fit(words, WORDS - 1), "$foreground 70%"))
-        self.border_subtitle = f"{chosen + 1} of {len(names)}"
+        subtitle(self, OutsideText(f"{chosen + 1} of {len(names)}"))
         self.update(Content("\n").join(rows))
 
     def _fit(self, text: str, lines: int) -> str:

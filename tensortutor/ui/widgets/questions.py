@@ -6,7 +6,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Input, OptionList, Static
@@ -15,6 +14,7 @@ from textual.widgets.option_list import Option
 from tensortutor.course.material import Quiz
 from tensortutor.learner import answers
 from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.markdown import Text
 
@@ -70,7 +70,7 @@ class ChoiceField(OptionList):
     def _prompts(self, chosen: int) -> list[Option]:
         signs = symbols.current()
         return [
-            Option(Content(f"{signs.chosen if i == chosen else signs.ahead} {value}"))
+            Option(OutsideText(f"{signs.chosen if i == chosen else signs.ahead} {value}").content)
             for i, value in enumerate(self._values)
         ]
 
@@ -142,7 +142,7 @@ class OrderField(OptionList):
         here = self.highlighted if self._held else None
         signs = symbols.current()
         return [
-            Option(Content(f"{signs.held if i == here else str(i + 1)} {line}"))
+            Option(OutsideText(f"{signs.held if i == here else str(i + 1)} {line}").content)
             for i, line in enumerate(self._order)
         ]
 
@@ -205,7 +205,7 @@ class Question(Vertical):
         self._gate = gate
         self._held = held
         self.field: Field = FIELDS[quiz.kind](quiz)
-        self.border_title = "Predict, then run" if gate else "Question"
+        entitle(self, OutsideText("Predict, then run" if gate else "Question"))
 
     def compose(self) -> ComposeResult:
         """The question, the field, and room for what is said about the answer."""
@@ -279,7 +279,7 @@ class Question(Vertical):
         verdict = self.query_one(".verdict", Static)
         for name in ("-right", "-wrong", "-unclear"):
             verdict.set_class(name == look, name)
-        verdict.update(text)
+        verdict.update(OutsideText(text).content)
 
     @on(Given)
     def _answer(self, event: Given) -> None:

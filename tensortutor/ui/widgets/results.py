@@ -11,9 +11,10 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Static
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Event, Finished, Judged
 from tensortutor.protocol.jobs import Job
-from tensortutor.ui.plain import visible
+from tensortutor.ui.outside import entitle
 from tensortutor.ui.protocols import Starter
 from tensortutor.ui.running.event_batcher import Feed
 from tensortutor.ui.terminal import symbols
@@ -230,4 +231,4 @@ class Results(Vertical):
             ).stylize("bold $foreground" if pane is front else "$foreground 60%")
             for pane in self.panes
         ]
-        self.border_title = Content("   ").join(labels)
+        entitle(self, Content("   ").join(labels))

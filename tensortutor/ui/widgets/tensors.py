@@ -9,12 +9,14 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import Static
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Tensors
 from tensortutor.ui import key_bindings
-from tensortutor.ui.plain import visible
+from tensortutor.ui.outside import OutsideText, add_columns, add_row
 from tensortutor.ui.widgets.lenspane import LensPane
 
 if TYPE_CHECKING:
+    from rich.text import Text
     from textual.events import Key
     from textual.widgets import DataTable, Input
 
@@ -85,9 +87,9 @@ class TensorsPane(LensPane):
         else:
             below = self.query_one("#tensors-below", Static)
             grid.clear(columns=True)
-        grid.add_columns(*(table.columns[i] or "note" for i in used))
+        add_columns(grid, (OutsideText(table.columns[i] or "note") for i in used))
         for row in rows:
-            grid.add_row(*(visible(table.rows[row][i]) for i in used), key=str(row))
+            add_row(grid, (OutsideText(table.rows[row][i]) for i in used), key=str(row))
         words = list(table.below)
         if self._wanted:
             words.insert(0, f"{len(rows)} of {len(table.rows)} fit: {self._wanted}")
@@ -95,7 +97,7 @@ class TensorsPane(LensPane):
         below.display = bool(words)
 
     @property
-    def grid(self) -> DataTable[str] | None:
+    def grid(self) -> DataTable[Text] | None:
         """The table, once there is one."""
         from textual.widgets import DataTable
 
@@ -121,8 +123,9 @@ class TensorsPane(LensPane):
         key = grid.coordinate_to_cell_key(grid.cursor_coordinate).row_key.value or ""
         self._marked = "" if key == self._marked else key
         one = self._find(self._marked)
+        name = OutsideText(one.name if one is not None else "").line
         self.notify(
-            f"{one.name} is marked: open another tensor to see which cells they share."
+            f"{name} is marked: open another tensor to see which cells they share."
             if one is not None else "Nothing is marked.",
             markup=False,
         )  # fmt: skip
