@@ -305,7 +305,7 @@ def test_hints_come_one_at_a_time() -> None:
 
 
 def test_answers_are_judged_explained_and_kept() -> None:
-    asked = "Step 3 of 6: Predict\nWhat is the last element of y?\n\n"
+    asked = "Step 3 of 6: Predict\nWhat is the last element of `y`?\n\n"
     wrong = tensortutor("answer", MEANS, "3", "9")
     assert wrong.returncode == 0
     assert wrong.stdout == f"{asked}Your guess: 9\n5 more to guess.\n"
@@ -405,7 +405,7 @@ def test_on_a_terminal_drawings_come_last_in_their_last_state(tmp_path: Path) ->
     )
     lines = screen.splitlines()
     assert (code, lines[:2]) == (0, ["printed", "loss   * falling 0"])
-    assert screen.panes.count("falling") == 1
+    assert screen.count("falling") == 1
     assert max(map(len, lines)) == 50
     assert screen.isascii()
 
