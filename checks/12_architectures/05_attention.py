@@ -92,6 +92,7 @@ def unequal(answer, rng, device):
     "causal: no look at later positions",
     holds=[
         "When `causal` is True, the queries are the *last* Tq",
+        "The last query sees all keys",
         "whether later positions are hidden",
     ],
     both_sides=True,

@@ -124,7 +124,9 @@ def first(answer, rng, device):
     expect_close(block(x), wanted(block, x), dtype=x.dtype, atol=1e-4, hint=FIRST)
 
 
-@check("the second branch: x + mlp(n2(x)), behind the first", holds="and `mlp`, an `nn.Sequential`")
+@check(
+    "the second branch: x + mlp(n2(x)), behind the first", holds="That one is an `nn.Sequential`"
+)
 def second(answer, rng, device):
     for shape in ((2, 4), (1, 1), (7,), (0, 3), (2, 2, 3)):
         C = rng.randint(3, 9)
