@@ -104,6 +104,7 @@ EDITOR = [
     _key("editor.explain", "f11", "explain", "What PyTorch says of the name at the cursor"),
     _key("editor.find", "ctrl+f", "find", "Find"),
     _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
+    _key("editor.previous", "f7", "screen.previous", "Back, as elsewhere"),
     _key("editor.leave", "escape", "leave", "Leave the editor", first=True),
 ]
 
@@ -220,6 +221,5 @@ STANDARD_EDITOR = (
     ("ctrl+v", "Paste"),
     ("ctrl+k", "Delete to the end of the line"),
     ("ctrl+u", "Delete to the start of the line"),
-    ("f7", "Select all"),
 )
 """What Textual's text area brings along; shown by the help screen."""

@@ -286,7 +286,8 @@ class LessonScreen(TutorScreen):
             return
         before = session.hints_shown
         count = session.hint()
-        self.panes.turn_to("reader")
+        if not (self.is_wide and self.editor.has_focus):  # who writes goes on writing
+            self.panes.turn_to("reader")
         if count > before:
             await self.reader.add_hint(count, len(hints), hints[count - 1])
             self._describe()
