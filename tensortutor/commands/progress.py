@@ -5,7 +5,10 @@ from argparse import Namespace
 from tensortutor.commands.session import Session
 from tensortutor.learner.mastery import ChapterStanding, Level, Standing, duration, standings
 
-MARKS = {Level.NEW: " ", Level.BEGUN: "…", Level.KNOWN: "◐", Level.PASSED: "~", Level.WELL: "✓"}
+MARKS = {
+    Level.NEW: " ", Level.BEGUN: "…", Level.KNOWN: "◐", Level.HELPED: "~", Level.PASSED: "-",
+    Level.WELL: "✓",
+}  # fmt: skip
 
 
 def progress(session: Session, arguments: Namespace) -> int:
@@ -56,7 +59,10 @@ def _print_lesson(session: Session, standing: Standing) -> None:
 
 
 def _print_weak(session: Session, chapters: list[ChapterStanding]) -> None:
-    weak = [one for chapter in chapters for one in chapter.lessons if one.level is Level.PASSED]
+    weak = [
+        one for chapter in chapters for one in chapter.lessons
+        if one.level in (Level.HELPED, Level.PASSED)
+    ]  # fmt: skip
     if not weak:
         return
     session.printer.line()

@@ -17,12 +17,16 @@ SURE_ANSWERS = 0.75
 
 
 class Level(Enum):
-    """How well a lesson is known. `value` is the word for it."""
+    """How well a lesson is known. `value` is the word for it.
+
+    HELPED: a hint was opened. A prediction that was wrong is no help: it is meant to surprise.
+    """
 
     NEW = "not begun"
     BEGUN = "begun"
     KNOWN = "known by another"
-    PASSED = "passed with help"
+    HELPED = "passed with help"
+    PASSED = "passed"
     WELL = "known well"
 
 
@@ -45,7 +49,7 @@ class Standing:
     @property
     def why(self) -> str:
         """What keeps a passed lesson from being known well, or ""."""
-        if self.level is not Level.PASSED:
+        if self.level not in (Level.HELPED, Level.PASSED):
             return ""
         reasons = []
         if self.hints:
@@ -71,7 +75,7 @@ class ChapterStanding:
     @property
     def passed(self) -> int:
         """How many lessons are passed."""
-        return self.count(Level.PASSED, Level.WELL)
+        return self.count(Level.HELPED, Level.PASSED, Level.WELL)
 
     @property
     def seconds(self) -> float:
@@ -109,9 +113,10 @@ def _level(record: Record, known_by: str) -> Level:
     if not record.passed_at:
         begun = record.seconds or record.attempts or record.questions or record.steps
         return Level.BEGUN if begun else Level.NEW
-    unaided = not record.hints and record.attempts <= SURE_ATTEMPTS
+    if record.hints:
+        return Level.HELPED
     right = record.right_at_first >= SURE_ANSWERS * record.questions
-    return Level.WELL if unaided and right else Level.PASSED
+    return Level.WELL if right and record.attempts <= SURE_ATTEMPTS else Level.PASSED
 
 
 def duration(seconds: float) -> str:

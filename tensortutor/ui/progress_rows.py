@@ -27,7 +27,9 @@ KINDS = (
     Kind("Everything", ()),
     Kind("Known well", (Level.WELL,), "Nothing yet. What that asks for stands beside this list."),
     Kind(
-        "Worth another look", (Level.PASSED,), "Nothing: what you have passed, you have mastered."
+        "Worth another look",
+        (Level.HELPED, Level.PASSED),
+        "Nothing: what you have passed, you have mastered.",
     ),
     Kind("Begun", (Level.BEGUN,), "Nothing is begun and left open."),
 )
@@ -40,6 +42,7 @@ def mark(level: Level) -> str:
     signs = symbols.current()
     known = {Level.NEW: signs.ahead, Level.BEGUN: signs.here, Level.WELL: signs.passed}
     known[Level.KNOWN] = signs.known
+    known[Level.PASSED] = "-"
     return known.get(level, "~")
 
 
@@ -77,7 +80,7 @@ def chapter_row(one: ChapterStanding, is_open: bool, width: int) -> Content:
 
 def lesson_row(one: Standing, name: str, width: int) -> Content:
     """A lesson in one line."""
-    look = {Level.WELL: "$text-success", Level.PASSED: "$text-warning"}.get(one.level, "")
+    look = {Level.WELL: "$text-success", Level.HELPED: "$text-warning"}.get(one.level, "")
     left = Content.styled(f"      {mark(one.level)} ", look) + OutsideText(name).title
     right = [
         Content.styled(one.level.value.ljust(17), look or "$foreground 55%"),

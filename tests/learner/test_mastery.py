@@ -67,9 +67,21 @@ def test_help_is_named(progress, lesson):
     progress.record_answer(lesson, 0, 0, "4", True)
     progress.mark_passed(lesson)
     now = standing(progress)
-    assert now.level is Level.PASSED
+    assert now.level is Level.HELPED
     assert (now.questions, now.right_at_first) == (1, 0)
     assert now.why == "1 hint, 5 checks, 0 of 1 answers right at first"
+
+
+def test_a_surprised_guess_and_many_checks_are_no_help(progress, lesson):
+    for _ in range(4):
+        progress.record_attempt(lesson, False, 1, 3)
+    progress.record_answer(lesson, 0, 0, "3", False)
+    progress.record_attempt(lesson, True, 3, 3)
+    progress.mark_passed(lesson)
+    now = standing(progress)
+    assert now.level is Level.PASSED
+    assert now.level.value == "passed"
+    assert now.why == "5 checks, 0 of 1 answers right at first"
 
 
 def test_times_add_up_in_a_chapter(progress, lesson):
