@@ -13,6 +13,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_close,
     expect_equal,
     expect_raises,
@@ -22,6 +23,17 @@ from tensortutor.checking import (
 )
 
 background("Write `Folder(root, read, classes=None)`")
+
+equivalent(
+    "self.classes = found if classes is None else list(classes)",
+    "self.classes = found if classes is None else classes",
+    because="Whether the list is copied is left to the learner.",
+)
+equivalent(
+    "return self.read(path)[None].float() / 255, label",
+    "return self.read(path)[None] / 255, label",
+    because="Integers that are divided become float32 anyway.",
+)
 
 SHIFT = "A class that is missing in a folder shifts the numbers of all behind it."
 
@@ -173,6 +185,10 @@ def unknown(answer, rng, device):
     with folder(rng, [classes[0], "unknown_" + classes[1]]) as (root, pixels):
         message = "a class that training never saw got a label, or was left out"
         with expect_raises(ValueError, message, hint="Say so with ValueError."):
+            answer.Folder(root, reader(pixels), classes=classes)
+        shutil.rmtree(root / ("unknown_" + classes[1]))
+        (root / "zz_unknown_and_empty").mkdir()
+        with expect_raises(ValueError, message, hint="Compare the folders, not their files."):
             answer.Folder(root, reader(pixels), classes=classes)
 
 

@@ -22,6 +22,12 @@ equivalent(
     because="The two differ where a product of floats hits a whole number of rows exactly.",
 )
 
+equivalent(
+    "held = sizes.cumsum(0) - sizes < fraction * len(groups)",
+    "held = sizes.cumsum(-1) - sizes < fraction * len(groups)",
+    because="A tensor of one dimension has its first as its last.",
+)
+
 SIZE = "Count rows, not groups, and stop as soon as there are enough."
 
 
