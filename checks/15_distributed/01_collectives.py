@@ -7,6 +7,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_close,
     expect_true,
     expect_unchanged,
@@ -17,6 +18,12 @@ from tensortutor.checking import (
 background(
     "You report statistics of a data set",
     "The shards have different sizes.",
+)
+
+equivalent(
+    "total = torch.tensor(parts, dtype=torch.float64)",
+    "total = torch.tensor(parts)",
+    because="torch.tensor takes float64 from the 0-d tensors in the list.",
 )
 
 SIZES = (
