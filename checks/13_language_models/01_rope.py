@@ -15,8 +15,8 @@ from tensortutor.checking import (
 )
 
 equivalent(
-    "pos[..., None].float() * theta",
-    "pos[..., None] * theta",
+    "angle = pos[..., None].float() * theta",
+    "angle = pos[..., None] * theta",
     because="int64 times float32 is float32 already",
 )
 equivalent(
