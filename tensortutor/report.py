@@ -12,21 +12,14 @@ from typing import Any, TextIO
 
 from tensortutor.course.prose import paragraphs
 from tensortutor.drawing.spans import is_unicode
+from tensortutor.plaintext import BUT_MOVES, WORDY, bounded, one_line, shown
 from tensortutor.protocol.drawings import Drawing
 from tensortutor.protocol.events import Explained, Finished, Output, Verdict
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
-ASCII = str.maketrans(
-    {
-        "✓": "+", "✗": "x", "○": "o", "●": "*", "•": "*", "·": "-", "–": "-", "—": "-", "…": "...",
-        "‘": "'", "’": "'", "“": '"', "”": '"', "→": "->", "←": "<-", "×": "x", "−": "-", "≤": "<=",
-        "≥": ">=", "≈": "~", "≠": "!=", "─": "-", "━": "-", "▌": "|", "│": "|",
-    }
-)  # fmt: skip
 COLOUR = "\x1b\\[[0-9;:]*m"
-CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-COLOURS, CONTROLS = re.compile(COLOUR), re.compile(CONTROL)
-BUT_COLOURS = re.compile(f"(?!{COLOUR}){CONTROL}")
+COLOURS = re.compile(COLOUR)
+BUT_COLOURS = re.compile(f"(?!{COLOUR})(?:{BUT_MOVES.pattern})")
 PARTS = ("called", "input", "got", "expected", "where", "cause", "hint")
 SENTENCES = ("cause", "hint")
 WIDEST = 88
@@ -39,14 +32,7 @@ def neutral(text: str) -> str:
     Colours are dropped, any other control character is made visible, bytes that are not UTF-8
     become a replacement sign.
     """
-    return CONTROLS.sub(_visible, COLOURS.sub("", text))
-
-
-def _visible(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20 or code == 0x7F:
-        return "^" + chr(code ^ 0x40)
-    return "\ufffd" if 0xD800 <= code <= 0xDFFF else f"<U+{code:04X}>"
+    return BUT_MOVES.sub(shown, COLOURS.sub("", text))
 
 
 class Printer:
@@ -75,8 +61,8 @@ class Printer:
     def line(self, text: str = "") -> None:
         """A line on stdout. It may have our colours; other controls are made visible."""
         self._clear()
-        text = BUT_COLOURS.sub(_visible, text) if self.colour else neutral(text)
-        print(text if self.unicode else text.translate(ASCII), file=self._out, flush=True)
+        text = BUT_COLOURS.sub(shown, text) if self.colour else neutral(text)
+        print(text if self.unicode else text.translate(WORDY), file=self._out, flush=True)
 
     def note(self, sentence: str) -> None:
         """A sentence from tensortutor itself, on stderr."""
@@ -87,7 +73,7 @@ class Printer:
         self._clear()
         self._out.flush()
         text = neutral(text)
-        shown = text if is_unicode(self._err) else text.translate(ASCII)
+        shown = text if is_unicode(self._err) else text.translate(WORDY)
         print(shown, file=self._err, flush=True)
 
     def progress(self, done: int, total: int, text: str) -> None:
@@ -145,7 +131,7 @@ class Printer:
 
 def passed_line(verdict: Verdict, printer: Printer) -> str:
     """A check that passed."""
-    return f"{printer.paint('✓ passed', 'green')}  {neutral(verdict.check)}"
+    return f"{printer.paint('✓ passed', 'green')}  {one_line(neutral(verdict.check))}"
 
 
 def failure_lines(
@@ -189,11 +175,11 @@ def failed_lines(checks: Sequence[str], message: str, printer: Printer) -> Itera
     """Checks that failed for one reason."""
     mark = printer.paint("✗ failed", "red")
     if len(checks) == 1:
-        yield f"{mark}  {printer.paint(neutral(checks[0]), 'bold')}"
+        yield f"{mark}  {printer.paint(one_line(neutral(checks[0])), 'bold')}"
     else:
         yield f"{mark}  {printer.paint(f'{len(checks)} checks', 'bold')}"
         for check in checks:
-            yield from indented("", f"• {check}", printer.width)
+            yield from indented("", f"• {one_line(check)}", printer.width)
     if message:
         yield from indented("", message, printer.width)
 
@@ -204,7 +190,7 @@ def indented(label: str, text: str, width: int = 0) -> Iterator[str]:
     width: columns to wrap at, or 0 to leave the lines as they are.
     """
     indent = f"    {label:<10}" if label else "    "
-    for line in neutral(text).rstrip().splitlines() or [""]:
+    for line in bounded(neutral(text)).rstrip().splitlines() or [""]:
         parts = textwrap.wrap(line, width - len(indent)) if width else [line]
         for part in parts or [""]:
             yield f"{indent}{part}".rstrip()
@@ -216,7 +202,7 @@ def hanging(text: str, width: int, indent: int) -> Iterator[str]:
 
     Only spaces are broken at, so that names and paths stay whole. Tabs become four spaces.
     """
-    for line in neutral(text).expandtabs(4).splitlines():
+    for line in bounded(neutral(text)).expandtabs(4).splitlines():
         deep = indent + len(line) - len(line.lstrip())
         yield from textwrap.wrap(
             line,

@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tensortutor.lens import lines, tables, trees
-from tensortutor.lens.aligned import aligned
+from tensortutor.lens.aligned import aligned, error_lines
 from tensortutor.protocol.lens import (
     Broadcasts,
     Graph,
@@ -23,6 +23,7 @@ from tensortutor.report import Printer, neutral
 
 WIDEST_TABLE = 160
 MOST_ROOTS = 6
+FOLLOW_ALL = "Lines that say 'first N' were not followed past that pass; --lens-all follows all."
 
 
 class View:
@@ -53,6 +54,8 @@ class View:
             for line in trace.lines:
                 for remark in lines.remarks(line):
                     yield f"line {line.line}: {neutral(remark)}"
+            if any(line.first_only for line in trace.lines):
+                yield from self._sentences(FOLLOW_ALL)
         yield from self._sentences(trace.note)
 
     def broadcasts(self, broadcasts: Broadcasts) -> Iterator[str]:
@@ -61,6 +64,12 @@ class View:
             if one.raised and one.mismatch is not None:
                 yield self._title(f"Line {one.line}: these do not fit")
                 yield from aligned(one)
+        error = broadcasts.error
+        if error is not None:
+            yield self._title(
+                f"Line {error.line}: the shapes of {neutral(error.function)} do not fit"
+            )
+            yield from map(neutral, error_lines(error))
 
     def tensors(self, tensors: Tensors) -> Iterator[str]:
         """The table of names."""
@@ -83,9 +92,7 @@ class View:
         part = {n for root in graph.roots for n in root.order if n != root.node}
         whole = [root for root in graph.roots if root.node not in part]
         for root in whole[:MOST_ROOTS]:
-            often = f", backward {root.backward} of {root.backwards}" if root.backward else ""
-            where = f", line {root.line}" if root.line else ""
-            yield self._title(f"Graph of {neutral(root.name) or 'a tensor'}{where}{often}")
+            yield self._title(f"Graph of {neutral(trees.root_title(root))}")
             for branch in trees.graph_tree(graph, root.node):
                 yield f"{'  ' * branch.depth}{neutral(branch.text)}"
         yield from self._sentences(graph.note)

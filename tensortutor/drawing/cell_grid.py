@@ -184,18 +184,8 @@ def block_rows(grid: CellGrid, layout: Layout, width: int, look: Look) -> list[R
                 missing = max(one.width for one in beside[number]) - line.width
                 if missing and not last:
                     row.append(Span(" " * missing))
-            rows.append(cut(row, width))
+            rows.append(row)
     return rows
-
-
-def cut(row: Row, width: int) -> Row:
-    """The row without what does not fit."""
-    kept: Row = []
-    for span in row:
-        text = clip(span.text, max(width, 0))
-        kept.append(span._replace(text=text))
-        width -= width_of(text)
-    return kept
 
 
 def block_lines(grid: CellGrid, block: Block, layout: Layout, look: Look) -> list[Line]:
@@ -204,7 +194,8 @@ def block_lines(grid: CellGrid, block: Block, layout: Layout, look: Look) -> lis
     gaps = gaps_before(block.columns, layout.columns)
     size = layout.margin + row_width(block.columns, layout.columns, layout.cell)
     if block.label:
-        lines.append(Line([Span(clip(block.label, size), dim=True)], min(len(block.label), size)))
+        label = clip(clean(block.label, look), size)
+        lines.append(Line([Span(label, dim=True)], width_of(label)))
     if grid.dims:
         text = " " * layout.margin
         for column in layout.columns:

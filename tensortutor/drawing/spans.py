@@ -71,6 +71,16 @@ def clip(text: str, width: int) -> str:
     return kept
 
 
+def cut(row: Row, width: int) -> Row:
+    """The beginning of a row that fits so many cells."""
+    kept: Row = []
+    for span in row:
+        text = clip(span.text, max(width, 0))
+        kept.append(span._replace(text=text))
+        width -= width_of(text)
+    return kept
+
+
 def wrap(words: Iterable[str], width: int) -> Iterator[str]:
     """Words as lines of so many cells; what is longer than a line is cut."""
     line = ""

@@ -10,7 +10,7 @@ from tensortutor.drawing.cell_grid import cell_grid_rows
 from tensortutor.drawing.histogram import histogram_rows
 from tensortutor.drawing.picture import picture_rows
 from tensortutor.drawing.plot import plot_rows
-from tensortutor.drawing.spans import RGB, Look, Row, Span, is_unicode
+from tensortutor.drawing.spans import RGB, Look, Row, Span, cut, is_unicode
 from tensortutor.protocol.drawings import AreaMap, CellGrid, Drawing, Histogram, Plot
 
 WIDEST, PLOT_HEIGHT, PICTURE_HEIGHT = 80, 16, 24
@@ -26,12 +26,14 @@ def drawing_rows(
     if isinstance(drawing, Plot):
         return plot_rows(drawing, width, height, look, titled=titled)
     if isinstance(drawing, Histogram):
-        return histogram_rows(drawing, width, height, look, titled=titled)
-    if isinstance(drawing, AreaMap):
-        return area_map_rows(drawing, width, height, look, titled=titled)
-    if isinstance(drawing, CellGrid):
-        return cell_grid_rows(drawing, width, height, look, titled=titled)
-    return picture_rows(drawing, width, height, look, titled=titled)
+        rows = histogram_rows(drawing, width, height, look, titled=titled)
+    elif isinstance(drawing, AreaMap):
+        rows = area_map_rows(drawing, width, height, look, titled=titled)
+    elif isinstance(drawing, CellGrid):
+        rows = cell_grid_rows(drawing, width, height, look, titled=titled)
+    else:
+        rows = picture_rows(drawing, width, height, look, titled=titled)
+    return [cut(row, width) for row in rows[: max(height, 1)]]
 
 
 def natural_height(drawing: Drawing, width: int, look: Look) -> int:

@@ -31,11 +31,15 @@ def real_tensor(values: Any, function: str) -> torch.Tensor:
     """
     if isinstance(values, Iterable) and not isinstance(values, (Collection, torch.Tensor)):
         values = list(values)
+    given = values
     if isinstance(values, (list, tuple)) and any(isinstance(v, torch.Tensor) for v in values):
         values = stacked(values, function)
     if not isinstance(values, torch.Tensor):
+        is_list = not hasattr(values, "__array__")
         try:
             values = torch.as_tensor(values)
+            if is_list and values.is_floating_point():
+                values = torch.as_tensor(given, dtype=torch.float64)  # as exact as Python's own
         except (TypeError, ValueError, RuntimeError, OverflowError):
             kind = type(values).__name__
             raise TypeError(f"{function} needs numbers, and cannot read this {kind}.") from None
@@ -158,8 +162,8 @@ def bin_edges(parts: Iterable[torch.Tensor], bins: Any = None) -> torch.Tensor:
     if not ends:
         return torch.empty(0, dtype=torch.float64)
     low, high = float(min(a for a, _ in ends)), float(max(b for _, b in ends))
-    if not high - low > max(abs(low), abs(high)) * 1e-12:
-        room = abs(low) * 0.1 or 0.5
+    if not high - low > max(abs(low), abs(high)) * 1e-12 + 1e-280:
+        room = abs(low) * 0.1 if abs(low) > 1e-280 else 0.5
         low, high = low - room, high + room
     if not math.isfinite(high - low):
         low, high = low / 2, high / 2  # the outermost values fall into no bin
@@ -171,7 +175,7 @@ def bin_edges(parts: Iterable[torch.Tensor], bins: Any = None) -> torch.Tensor:
     largest = max(f.numel() for f in finite)
     step = round_step((high - low) / min(max(2 * largest ** (1 / 3), 20), 40))
     if whole:
-        step = max(1.0, round(step))
+        step = max(1.0, float(round(step)))
     first, last = math.floor(low / step), math.floor(high / step) + 1
     return torch.arange(first, last + 1, dtype=torch.float64) * step
 
@@ -255,8 +259,8 @@ def surface(f: Any, xs: Any, ys: Any) -> Surface:
 def axis(values: Any, name: str) -> torch.Tensor:
     """The places along one side. Raises ValueError."""
     places = real_tensor(values, "contour")
-    if not places.is_floating_point():
-        places = places.to(torch.get_default_dtype())
+    if not isinstance(values, torch.Tensor) or not places.is_floating_point():
+        places = places.to(torch.get_default_dtype())  # as what f computes with, most likely
     if places.dim() != 1 or len(places) < 2:
         raise ValueError(
             f"contour needs at least two numbers in {name}, in one dimension, as "

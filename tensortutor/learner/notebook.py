@@ -1,13 +1,15 @@
 """A lesson as a Jupyter notebook, with the learner's own code in it.
 
-The notebook needs torch alone: where tensortutor is not installed, `plot`, `image` and `show` do
-nothing. Each pane is a program of its own in the app; in a notebook they share their names.
+The notebook needs torch alone, and matplotlib for what is drawn: it carries the text of the
+functions that draw. Each pane is a program of its own in the app; in a notebook they share their
+names.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensortutor.course.material import OTHER_PYTORCH, Failure, Look, Pane, Prose, Quiz, Step, Try
@@ -24,19 +26,34 @@ ANY_DEVICE = """\
 import torch
 
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")"""
-LAB = """
+DRAWING = """\
+# What draws in the tutor draws with matplotlib here, also where tensortutor is not installed.
+import importlib.util
+import sys
+import types
 
 try:
-    import tensortutor.lab
-except ImportError:
-    # What draws in the tutor does nothing here.
-    import sys
-    import types
+    from tensortutor.lab import data, matplotlib_figures as lab
 
-    lab = types.ModuleType("tensortutor.lab")
-    lab.plot = lab.image = lab.show = lambda *values, **options: None
-    sys.modules["tensortutor"] = types.ModuleType("tensortutor")
-    sys.modules["tensortutor.lab"] = lab"""
+    lab.data = data
+except ImportError:
+    sources = {sources}
+    for name in ("tensortutor", "tensortutor.lab", *sources):
+        sys.modules[name] = types.ModuleType(name)
+    for name, text in sources.items():
+        setattr(sys.modules["tensortutor.lab"], name.rpartition(".")[2], sys.modules[name])
+        exec(compile(text, name, "exec"), vars(sys.modules[name]))
+    lab = sys.modules["tensortutor.lab.matplotlib_figures"]
+    sys.modules["tensortutor"].lab = lab
+    sys.modules["tensortutor.lab"] = lab
+else:
+    # Without matplotlib the tutor's own functions print.
+    if importlib.util.find_spec("matplotlib") is not None:
+        sys.modules["tensortutor.lab"] = lab"""
+CARRIED = ("inputs", "matplotlib_figures")
+"""The modules of `tensortutor.lab` whose text a notebook carries, each built on those before it."""
+HIDDEN = {"jupyter": {"source_hidden": True}, "cellView": "form"}
+"""What folds a cell's source away, in JupyterLab and in Colab."""
 MAY_FAIL = "raises-exception"
 """The tag with which "Run all" goes on after a cell that raises."""
 RANKS = (
@@ -57,6 +74,8 @@ def notebook(lesson: Lesson, code: Callable[[int], str], passed: bool) -> Notebo
     if lesson.device.startswith("ranks:"):
         cells.append(v4.new_markdown_cell(RANKS.format(id=lesson.id)))
     cells.append(v4.new_code_cell(_preamble(lesson)))
+    if any("tensortutor.lab" in source for source in _sources(lesson)):
+        cells.append(v4.new_code_cell(_drawing(), metadata=HIDDEN))
     for index, step in enumerate(lesson.steps):
         cells.append(v4.new_markdown_cell(f"## {step.title}"))
         own = code(index) if step.pane is not None else ""
@@ -72,10 +91,23 @@ def _preamble(lesson: Lesson) -> str:
     name = lesson.device if lesson.device in ("cpu", "cuda") else ""
     if lesson.device.startswith("ranks:"):
         name = "cpu"
-    text = DEVICE.format(name=name) if name else ANY_DEVICE
-    sources = [block.source for step in lesson.steps for block in step.blocks
-               if isinstance(block, (Pane, Failure))]  # fmt: skip
-    return text + (LAB if any("tensortutor.lab" in source for source in sources) else "")
+    return DEVICE.format(name=name) if name else ANY_DEVICE
+
+
+def _sources(lesson: Lesson) -> Iterator[str]:
+    """The programs of a lesson as it has them."""
+    for step in lesson.steps:
+        for block in step.blocks:
+            if isinstance(block, (Pane, Failure)):
+                yield block.source
+
+
+def _drawing() -> str:
+    """The cell that defines `tensortutor.lab` with matplotlib, readable: no bytes are packed."""
+    folder = Path(__file__).resolve().parents[1] / "lab"
+    texts = {name: (folder / f"{name}.py").read_text("utf-8") for name in CARRIED}
+    rows = [f"        \"tensortutor.lab.{name}\": r'''{text}'''," for name, text in texts.items()]
+    return DRAWING.replace("{sources}", "\n".join(["{", *rows, "    }"]))
 
 
 def _cells(lesson: Lesson, step: Step, own: str, passed: bool) -> Iterator[NotebookNode]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tensortutor.protocol.lens import Broadcast, Operand
+from tensortutor.protocol.lens import Broadcast, Operand, ShapeError
 
 
 def aligned(one: Broadcast) -> Iterator[str]:
@@ -28,6 +28,14 @@ def aligned(one: Broadcast) -> Iterator[str]:
     if one.mismatch is not None:
         a, b = (cell(side.shape, one.mismatch) for side in sides)
         yield f"Dimension {one.mismatch}: {a} and {b} differ, and neither is 1."
+
+
+def error_lines(error: ShapeError) -> Iterator[str]:
+    """The tensors of a call that raised, one under the other, and why."""
+    width = max((len(side.text) for side in error.operands), default=0)
+    for side in error.operands:
+        yield f"{side.text.ljust(width)}  {side.words}"
+    yield from error.why
 
 
 def product(one: Broadcast) -> Iterator[str]:

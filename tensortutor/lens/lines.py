@@ -6,16 +6,21 @@ from tensortutor.protocol.lens import Line, Made, Trace
 
 SIGNS = {
     "broadcast": "⇔", "copy": "copy", "view": "view", "device": "device", "dtype": "dtype",
-    "detached": "detached", "nan": "NaN", "inf": "Inf", "earlier": "earlier",
+    "detached": "detached", "nan": "NaN", "inf": "Inf",
 }  # fmt: skip
 """Signs of the marks, short enough for a line's end; `Mark.text` has the words."""
-WORTH_WORDS = ("broadcast", "device", "dtype", "nan", "inf", "detached", "earlier")
+WORTH_WORDS = ("broadcast", "device", "dtype", "nan", "inf", "detached")
 
 
 def note(line: Line) -> str:
-    """`x: f32[64, 1]  y: f32[64]  ×20 ⇔`: what the line made, how often, and its marks."""
+    """`x: f32[64, 1] ⇔  y: f32[64]  ×20`: what the line made, its marks, and how often.
+
+    `first 64` where it was executed more often, and no more than that was followed.
+    """
     made = "  ".join(part(one) for one in line.made)
-    often = f"  ×{line.count:,}{'+' if line.at_least else ''}" if line.count > 1 else ""
+    often = f"  ×{line.count:,}" if line.count > 1 else ""
+    if line.first_only:
+        often = f"  first {line.count:,}"
     return f"{made}{often}"
 
 
@@ -26,13 +31,18 @@ def part(made: Made) -> str:
     return " ".join((name, made.words, *signs))
 
 
-def remarks(line: Line) -> Iterator[str]:
-    """What the marks of a line say, as far as it is not plain from their signs."""
+def remarks(line: Line, how_to_follow: str = "") -> Iterator[str]:
+    """What the marks of a line say, as far as it is not plain from their signs.
+
+    how_to_follow: what to do to have all executions of a line followed; "": that is not said.
+    """
     for made in line.made:
         for mark in made.marks:
             if mark.kind in WORTH_WORDS:
                 name = "" if mark.kind == "broadcast" or made.how == "returned" else made.name
                 yield f"{name}: {mark.text}" if name else mark.text
+    if line.first_only and how_to_follow:
+        yield f"not followed past pass {line.count:,}; {how_to_follow}"
 
 
 def notes(trace: Trace) -> dict[int, str]:

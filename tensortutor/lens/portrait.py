@@ -24,7 +24,16 @@ def facts(one: TensorInfo) -> Iterator[tuple[str, str]]:
         yield "offset", f"{one.offset}"
     else:
         yield "layout", one.layout
-    yield "memory", f"{tables.size(one.bytes)}, {one.itemsize} B an element"
+    if tables.is_repeated(one):
+        yield (
+            "memory",
+            (
+                f"holds {tables.size(one.held)}; a copy would need {tables.size(one.bytes)}, "
+                f"{one.itemsize} B an element"
+            ),
+        )
+    else:
+        yield "memory", f"{tables.size(one.bytes)}, {one.itemsize} B an element"
     yield "graph", tables.grad_word(one) or "requires no gradient"
     if one.version > 0:
         yield "in place", f"changed {one.version} time{'s' if one.version > 1 else ''}"

@@ -50,9 +50,19 @@ def tensor_row(one: TensorInfo, letter: str) -> tuple[str, ...]:
     if stats is not None and 0 < stats.count < elements(one):
         remark = f"{remark}; " * bool(remark) + f"values: {stats.count:,} of {elements(one):,}"
     return (
-        full_name(one), one.words, stride, str(one.offset) if stride else "", size(one.bytes),
+        full_name(one), one.words, stride, str(one.offset) if stride else "", memory(one),
         grad_word(one), *numbers, odd, letter, remark,
     )  # fmt: skip
+
+
+def memory(one: TensorInfo) -> str:
+    """`48 B`; `12 B for 48 B` where several elements lie in one cell."""
+    return size(one.bytes) if not is_repeated(one) else f"{size(one.held)} for {size(one.bytes)}"
+
+
+def is_repeated(one: TensorInfo) -> bool:
+    """Its elements hold less memory than they would need apart."""
+    return 0 < one.held < one.bytes
 
 
 def full_name(one: TensorInfo) -> str:

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensortutor.lens.tables import number
-from tensortutor.protocol.lens import Graph, GraphNode, ModuleInfo, Modules, ParameterInfo
+from tensortutor.protocol.lens import (
+    Graph,
+    GraphNode,
+    GraphRoot,
+    ModuleInfo,
+    Modules,
+    ParameterInfo,
+)
 
 MOST_LINES = 200
 
@@ -58,6 +65,20 @@ def tensor_text(one: ParameterInfo, kind: str) -> str:
     return "  ".join(parts)
 
 
+def root_title(root: GraphRoot) -> str:
+    """`loss, line 9, gradients of backward pass 256 (the last one looked at; there were 448)`."""
+    title = root.name or "a tensor"
+    if root.line:
+        title += f", line {root.line}"
+    if root.backwards > 1:
+        title += f", gradients of backward pass {root.backward:,}"
+        if root.backward < root.backwards:
+            title += f" (the last one looked at; there were {root.backwards:,})"
+        else:
+            title += f" of {root.backwards:,}"
+    return title
+
+
 def graph_tree(graph: Graph, root: int) -> Iterator[Branch]:
     """The nodes behind one; a node that was there before is named and not opened again."""
     nodes = {node.id: node for node in graph.nodes}
@@ -72,7 +93,7 @@ def graph_tree(graph: Graph, root: int) -> Iterator[Branch]:
         id, depth = todo.pop()
         again = id in seen
         seen.add(id)
-        mark = "  (as above)" if again and inputs.get(id) else ""
+        mark = "  (the same node as above)" if again else ""
         yield Branch(depth, str(id), node_text(nodes[id]) + mark)
         if not again:
             todo += [(target, depth + 1) for target in reversed(inputs.get(id, []))]

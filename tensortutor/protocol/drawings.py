@@ -81,6 +81,7 @@ class Plot:
     def __post_init__(self) -> None:
         require(len(self.title) <= LONGEST_WORDS, "Plot.title is too long")
         require(len(self.series) <= MOST_SERIES, "Plot has too many series")
+        require(self.left_out >= 0, "Plot.left_out is less than nothing")
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,11 @@ class Picture:
         require(len(self.png) <= MOST_PICTURE, "Picture.png is too long")
         finite = math.isfinite(self.low) and math.isfinite(self.high)
         require(finite, "Picture has a number that is not finite")
+
+
+def has_extent(low: float, high: float) -> bool:
+    """An axis can reach from low to high. Halved, as `Scale` does it: the difference may be inf."""
+    return high / 2 - low / 2 > max(abs(low), abs(high)) * 1e-15 + 1e-300
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,8 @@ class Histogram:
         require(all(map(math.isfinite, self.edges)), "Histogram has an edge that is not finite")
         rising = all(a < b for a, b in zip(self.edges, self.edges[1:], strict=False))
         require(rising, "Histogram.edges do not rise")
+        wide = bins == 0 or has_extent(self.edges[0], self.edges[-1])
+        require(wide, "Histogram has no extent")
 
 
 @dataclass(frozen=True)
@@ -191,7 +199,8 @@ class AreaMap:
         ends = (self.low_x, self.high_x, self.low_y, self.high_y)
         finite = all(map(math.isfinite, (*ends, *self.levels)))
         require(finite, "AreaMap has a number that is not finite")
-        require(self.low_x < self.high_x and self.low_y < self.high_y, "AreaMap has no extent")
+        wide = has_extent(self.low_x, self.high_x) and has_extent(self.low_y, self.high_y)
+        require(wide, "AreaMap has no extent")
 
 
 @dataclass(frozen=True)
@@ -245,6 +254,8 @@ class CellGrid:
         words = (self.title, self.about, self.caption, self.note, *self.marks)
         require(all(len(text) <= LONGEST_WORDS for text in words), "CellGrid has too long a text")
         require(len(self.blocks) <= MOST_BLOCKS, "CellGrid has too many blocks")
+        shapes = {(block.rows, block.columns, bool(block.label)) for block in self.blocks}
+        require(len(shapes) <= 1, "CellGrid has blocks that differ in shape")
         require(len(self.marks) <= MOST_SERIES, "CellGrid has too many marks")
         finite = math.isfinite(self.low) and math.isfinite(self.high)
         require(finite, "CellGrid has a number that is not finite")

@@ -42,11 +42,13 @@ class Look:
 
     trace: lines and broadcasting. names: tensors, modules, optimizers, the autograd graph. profile:
     time and memory; the program runs slower under it. What is off is neither imported nor run.
+    everything: lines are followed in all their executions, not only in the first ones.
     """
 
     trace: bool = False
     names: bool = False
     profile: bool = False
+    everything: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,55 +1,16 @@
-"""Text from outside, made safe to show: no control sequence reaches the terminal.
-
-Colours and cursor movements are dropped whole. What else would act on a terminal becomes
-visible: `^G` for a bell, `<U+202E>` for a direction override, a replacement sign for a byte that
-is not UTF-8.
-"""
+"""The output of a program as a terminal would lay it out, line by line."""
 
 import re
 
-from tensortutor.ui import glyphs
+from tensortutor.plaintext import ACTIVE, BUT_LINES, LONGEST, SEQUENCE, shown
+from tensortutor.ui.terminal import symbols
 
-LONGEST = 4_000
-"""Characters of one line that are kept; the rest is counted."""
-
-SEQUENCE = re.compile(
-    r"""\x1b(?:
-        \[[0-?]*[\ -/]*[@-~]                          # CSI: colours, cursor, erase
-      | \][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)        # OSC: titles, links, the clipboard
-      | [PX^_][^\x1b\n]{0,4096}\x1b\\                 # DCS, SOS, PM, APC
-      | [\ -/]+[0-~]                                  # character sets and the like
-      | [0-OQ-WYZ\\`-~]                               # two characters
-    )""",
-    re.VERBOSE,
-)
 UNFINISHED = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,4096}\x1b?|[ -/]*)?\Z",
+    r"\x1b(?:\[[0-?]{0,256}[ -/]{0,16}|[\]PX^_][^\x07\x1b\n]{0,4096}\x1b?|[ -/]{0,16})?\Z",
 )
-ODD = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-LIVELY = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u200e\u200f\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def _shown(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    if code < 0x20:
-        return "^" + chr(code + 0x40)
-    if code == 0x7F:
-        return "^?"
-    if 0xD800 <= code <= 0xDFFF:
-        return glyphs.current().replacement
-    return f"<U+{code:04X}>"
-
-
-def visible(text: str) -> str:
-    """A text of any number of lines, ready to be shown."""
-    if not LIVELY.search(text):
-        return text
-    text = SEQUENCE.sub("", text).replace("\r\n", "\n").expandtabs(8)
-    return ODD.sub(_shown, text)
+"""The start of a control sequence whose end is yet to come; a longer one is none."""
+BUSY = re.compile(ACTIVE.pattern.replace("[\x00-\x1f", "[\x00-\x09\x0b-\x1f", 1))
+"""What needs more than being cut into lines."""
 
 
 class Writer:
@@ -72,7 +33,7 @@ class Writer:
 
     def feed(self, text: str) -> list[str]:
         """The lines that this text ends, ready to be shown."""
-        if not LIVELY.search(text) and not self._held:
+        if not BUSY.search(text) and not self._held:
             return self._calm(text)
         text = self._held + text
         self._held = ""
@@ -135,8 +96,8 @@ class Writer:
         return line
 
     def _finished(self, line: str) -> str:
-        if LIVELY.search(line):
-            line = ODD.sub(_shown, line.expandtabs(8))
+        if BUSY.search(line):
+            line = BUT_LINES.sub(shown, line.expandtabs(8))
         if self._beyond:
-            line += f" {glyphs.current().cut} {self._beyond:,} more characters"
+            line += f" {symbols.current().cut} {self._beyond:,} more characters"
         return line

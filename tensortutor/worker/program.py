@@ -47,7 +47,7 @@ from tensortutor.worker.typenames import TypeNames
 from tensortutor.worker.warned import report_warnings, show_plain_warnings
 
 if TYPE_CHECKING:
-    from tensortutor.worker.lens.report import Lens
+    from tensortutor.worker.lens.lens import Lens
 
 
 def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
@@ -172,7 +172,7 @@ class Program:
         main = self._become_main()
         if any(vars(self._job.look).values()):
             # Imported here: most runs do without it.
-            from tensortutor.worker.lens.report import Lens
+            from tensortutor.worker.lens.lens import Lens
 
             self._lens = Lens(self._job.look, self._job.source, self._path)
         self._channel.send(Started(self._setup.device, self._setup.layer))

@@ -74,9 +74,9 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
         if "torch._dynamo" not in sys.modules and is_quiet(link):
             import torch._dynamo  # noqa: F401  (the first optimizer of a program wants it: 1 s)
 
-            from tensortutor.worker.lens import hiding, report  # noqa: F401  (if a run asks for it)
+            from tensortutor.worker.lens import compile_skip, lens  # noqa: F401  (if a run asks)
 
-            hiding.hide()
+            compile_skip.skip_lens_functions()
             make_cheap_to_fork()
     return None
 

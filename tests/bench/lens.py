@@ -21,7 +21,7 @@ import torch._dynamo  # a first optimizer would import it while it is timed
 from tensortutor.protocol.events import event_to_json
 from tensortutor.protocol.framing import encode
 from tensortutor.protocol.jobs import Look
-from tensortutor.worker.lens.report import Lens
+from tensortutor.worker.lens.lens import Lens
 
 STEPS = 2000
 ROUNDS = 6

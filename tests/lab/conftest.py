@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortutor.lab import display, matplotlib_backend, pictures, plots
+from tensortutor.lab import display, grids, histograms, maps, matplotlib_backend, pictures, plots
 
 
 class Clock:
@@ -24,7 +24,7 @@ def clock(monkeypatch) -> Clock:
 def new_display(monkeypatch) -> display.Display:
     new = display.Display()
     monkeypatch.setattr(new, "_registered", True)  # the tests end it themselves
-    for module in (plots, pictures, matplotlib_backend):
+    for module in (plots, pictures, histograms, maps, grids, matplotlib_backend):
         monkeypatch.setattr(module, "DISPLAY", new)
     monkeypatch.setattr(plots, "_plots", {})
     return new

@@ -122,20 +122,20 @@ results = []
     ],
 )  # fmt: skip
 def test_what_is_worked_out_is_what_torch_does(expression):
-    """Directly: the rules against torch itself, for every part that they claim to know."""
+    """Directly: what is worked out against torch itself, for every part that is claimed."""
     import ast
 
     import torch
 
-    from tensortutor.worker.lens.evaluate import Evaluator
-    from tensortutor.worker.lens.looks import MISSING, note
-    from tensortutor.worker.lens.shapes import Unknown, Value
+    from tensortutor.worker.lens.budget import Budget
+    from tensortutor.worker.lens.expression_shapes import ExpressionShapes, Unknown, Value
+    from tensortutor.worker.lens.snapshots import MISSING, operand_snapshot
 
     names: dict[str, object] = {}
     exec(EXACT, names)
     known = {(name,): found for name, value in names.items()
-             if (found := note(value, "", where=False)) is not MISSING}  # fmt: skip
-    evaluator = Evaluator(known, {}, {"torch": "torch"})
+             if (found := operand_snapshot(value, "", where=False)) is not MISSING}  # fmt: skip
+    evaluator = ExpressionShapes(known, {}, {"torch": "torch"}, Budget(60))
     try:
         value = evaluator.value(ast.parse(expression, mode="eval").body)
     except Unknown:

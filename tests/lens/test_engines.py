@@ -1,7 +1,6 @@
 """`sys.monitoring` and `sys.settrace` see the same: one program, every event compared.
 
-Below Python 3.12 there is settrace alone; then it is compared with itself, left unfollowed and
-followed all the time, by tests/lens/test_pacing.py.
+Below Python 3.12 there is settrace alone.
 """
 
 import sys
@@ -11,10 +10,9 @@ import pytest
 
 from tensortutor.protocol.jobs import Look
 from tensortutor.protocol.lens import Broadcasts, Trace
-from tensortutor.worker.lens import pacing, watch
-from tensortutor.worker.lens.recorder import Recorder
-from tensortutor.worker.lens.report import Lens
-from tensortutor.worker.lens.settrace import Tracer
+from tensortutor.worker.lens import line_tracing
+from tensortutor.worker.lens.lens import Lens
+from tensortutor.worker.lens.settrace import SettraceEngine
 
 # Without a comprehension: from 3.12 on it runs in the frame around it, and settrace, which is not
 # used there, tells its line once more for each round.
@@ -43,7 +41,7 @@ PROGRAM = textwrap.dedent("""
                 never = loss
         return loss
     net = Net()
-    last = train(net, 30)
+    last = train(net, 90)
     p, y = torch.ones(4, 1), torch.ones(4)
     error = p - y
     view = error.t()
@@ -61,11 +59,10 @@ PROGRAM = textwrap.dedent("""
 """).lstrip()
 
 
-def told(monkeypatch, engine):
+def told(monkeypatch, engine, *, everything=True):
     """The events of the program, under the engine that is to be used."""
-    monkeypatch.setattr(watch, "engine", engine)
-    monkeypatch.setattr(Recorder, "affordable", lambda _: True)  # how often it looks is no matter
-    lens = Lens(Look(trace=True), PROGRAM, "lesson.py")
+    monkeypatch.setattr(line_tracing, "engine", engine)
+    lens = Lens(Look(trace=True, everything=everything), PROGRAM, "lesson.py")
     with pytest.raises(RuntimeError) as raised:
         lens.run(compile(PROGRAM, "lesson.py", "exec"), {"__name__": "__main__"})
     trace, broadcasts = lens.report({}, raised.value)
@@ -76,23 +73,21 @@ def told(monkeypatch, engine):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
-@pytest.mark.parametrize("followed", [True, False])
-def test_both_engines_tell_the_same_events(monkeypatch, followed):
-    monkeypatch.setattr(pacing, "SHARE", 1e9 if followed else 1e-9)
-    new = told(monkeypatch, watch.engine)
-    old = told(monkeypatch, lambda recorder, _code: Tracer(recorder))
+@pytest.mark.parametrize("everything", [True, False])
+def test_both_engines_tell_the_same_events(monkeypatch, everything):
+    new = told(monkeypatch, line_tracing.engine, everything=everything)
+    old = told(monkeypatch, SettraceEngine, everything=everything)
     assert new[0].lines == old[0].lines
     assert new == old
 
 
 def test_the_engine_of_this_python_sees_the_program(monkeypatch):
-    monkeypatch.setattr(pacing, "SHARE", 1e9)
-    trace, broadcasts = told(monkeypatch, watch.engine)
+    trace, broadcasts = told(monkeypatch, line_tracing.engine)
     made = {(line.line, one.name): (one.words, line.count) for line in trace.lines
             for one in line.made}  # fmt: skip
-    assert made[line_of("def forward"), "x"] == ("f32[30, 4]", 30)
-    assert made[line_of("x = torch.ones(i"), "x"] == ("f32[30, 4]", 30)
-    assert made[line_of("loss = ("), "loss"] == ("f32[]", 30)
+    assert made[line_of("def forward"), "x"] == ("f32[90, 4]", 90)
+    assert made[line_of("x = torch.ones(i"), "x"] == ("f32[90, 4]", 90)
+    assert made[line_of("loss = ("), "loss"] == ("f32[]", 90)
     marks = {(line.line, mark.kind) for line in trace.lines for one in line.made
              for mark in one.marks}  # fmt: skip
     for text, kind in (

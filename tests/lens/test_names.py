@@ -2,6 +2,7 @@
 
 import textwrap
 
+from tensortutor.lens.tables import tensor_table
 from tensortutor.protocol.events import Finished, Judged, Raised
 from tensortutor.protocol.jobs import Judge, Look
 from tensortutor.protocol.lens import LENS, Modules, Optimizers, Tensors
@@ -188,3 +189,19 @@ def test_a_program_may_not_forge_what_was_not_asked_for(look):
         "c.send(Tensors(()))\n"
     )
     assert look(source, Look()).none(Tensors)
+
+
+def test_memory_is_what_the_cells_hold_beside_what_a_copy_would_need(look):
+    source = """
+    import torch
+    repeated = torch.zeros(3, 1).expand(3, 4)
+    windows = torch.arange(6).unfold(0, 3, 1)
+    columns = torch.zeros(4, 6)[:, ::2]
+    """
+    seen = look(textwrap.dedent(source), NAMES)
+    tensors = table(seen)
+    assert {name: (one.held, one.bytes) for (_, name), one in tensors.items()} == {
+        "repeated": (12, 48), "windows": (48, 96), "columns": (48, 48),
+    }  # fmt: skip
+    told = {row[0]: row[4] for row in tensor_table(seen.one(Tensors)).rows}
+    assert told == {"repeated": "12 B for 48 B", "windows": "48 B for 96 B", "columns": "48 B"}

@@ -10,9 +10,9 @@ from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Look
 from tensortutor.protocol.lens import LENS, MOST_TENSORS, Tensors
 from tensortutor.worker.lens.budget import Budget
-from tensortutor.worker.lens.looks import nonfinite, see
-from tensortutor.worker.lens.names import Found
-from tensortutor.worker.lens.tensors import tensors_of
+from tensortutor.worker.lens.object_finder import Found
+from tensortutor.worker.lens.snapshots import nonfinite, tensor_snapshot
+from tensortutor.worker.lens.tensor_table import tensors_of
 
 NAMES = Look(names=True)
 ODD = {
@@ -150,7 +150,7 @@ def test_of_a_huge_tensor_few_elements_are_read(make):
 def test_at_a_line_a_huge_tensor_is_not_read_at_all():
     huge = torch.empty(100_000_000)
     with Touched() as touched:
-        assert nonfinite(huge, see(huge)) is None
+        assert nonfinite(huge, tensor_snapshot(huge)) is None
     assert touched.count == 0
 
 

@@ -97,5 +97,28 @@ def test_modules_and_graphs_are_trees():
         (0, "AddBackward0  z: f32[]"),
         (1, "MulBackward0  y: f32[]  saved self=w  grad 2"),
         (2, "leaf  w: f32[]  accumulated"),
-        (1, "MulBackward0  y: f32[]  saved self=w  grad 2  (as above)"),
+        (1, "MulBackward0  y: f32[]  saved self=w  grad 2  (the same node as above)"),
     ]
+
+
+def test_a_leaf_that_is_reached_twice_is_said_to_be_the_same_node():
+    nodes = (
+        GraphNode(0, "AddBackward0", "op", "y", "f32[]"),
+        GraphNode(1, "Tensor", "leaf", "w", "f32[]"),
+    )
+    edges = (GraphEdge(0, 1, 0), GraphEdge(0, 1, 1))
+    graph = Graph((GraphRoot("y", 0),), nodes, edges)
+    assert [branch.text for branch in trees.graph_tree(graph, 0)] == [
+        "AddBackward0  y: f32[]", "leaf  w: f32[]", "leaf  w: f32[]  (the same node as above)",
+    ]  # fmt: skip
+
+
+def test_the_title_of_a_graph_says_which_backward_pass_its_gradients_are_of():
+    root = GraphRoot("loss", 0, 9, 256, 448)
+    assert trees.root_title(root) == (
+        "loss, line 9, gradients of backward pass 256 (the last one looked at; there were 448)"
+    )
+    assert trees.root_title(GraphRoot("loss", 0, 9, 2, 2)) == (
+        "loss, line 9, gradients of backward pass 2 of 2"
+    )
+    assert trees.root_title(GraphRoot("loss", 0, 9, 1, 1)) == "loss, line 9"

@@ -21,6 +21,7 @@ from tensortutor.protocol.drawings import (
     Picture,
     Plot,
     Series,
+    has_extent,
 )
 
 # What surrogateescape makes of arbitrary bytes: the text that a program's output arrives as.
@@ -59,7 +60,11 @@ POINTS = st.lists(st.tuples(FINITE, st.none() | FINITE), max_size=3)
 
 
 LABELS = st.lists(WORDS, max_size=3).map(tuple)
-RISING = st.lists(FINITE, min_size=2, max_size=5, unique=True).map(sorted)
+RISING = (
+    st.lists(FINITE, min_size=2, max_size=5, unique=True)
+    .map(sorted)
+    .filter(lambda edges: has_extent(*edges[:2]))
+)
 
 
 def series(points: list[tuple[float, float | None]], has_band: bool, **fields: Any) -> Series:
@@ -90,9 +95,24 @@ def area_maps(draw: Any) -> AreaMap:
     )  # fmt: skip
 
 
+INDICES = st.lists(st.integers(0), max_size=3).map(tuple)
+
+
 @st.composite
-def blocks(draw: Any) -> Block:
-    rows, columns = (tuple(draw(st.lists(st.integers(0), max_size=3))) for _ in "ij")
+def cell_grids(draw: Any) -> CellGrid:
+    rows, columns, labelled = draw(INDICES), draw(INDICES), draw(st.booleans())
+    label = WORDS.filter(bool) if labelled else st.just("")
+    block = label.flatmap(lambda text: blocks(text, rows, columns))
+    return CellGrid(
+        draw(WORDS), tuple(draw(st.lists(block, max_size=3))), draw(st.integers(0, 4)),
+        draw(FINITE), draw(FINITE), draw(LABELS), draw(WORDS), draw(WORDS), draw(WORDS),
+    )  # fmt: skip
+
+
+@st.composite
+def blocks(
+    draw: Any, label: str = "", rows: tuple[int, ...] = (0,), columns: tuple[int, ...] = (0, 1)
+) -> Block:
     size = len(rows) * len(columns)
 
     def cells(values: st.SearchStrategy[Any]) -> tuple[Any, ...]:
@@ -100,7 +120,7 @@ def blocks(draw: Any) -> Block:
 
     texts = TEXT.map(lambda text: text[:LONGEST_CELL])
     marks = cells(st.integers(-1, 2)) if draw(st.booleans()) else ()
-    return Block(draw(WORDS), rows, columns, cells(texts), cells(st.none() | FINITE), marks)
+    return Block(label, rows, columns, cells(texts), cells(st.none() | FINITE), marks)
 
 
 # Drawings refuse what is not bounded; these are the fields that they take.
@@ -108,10 +128,10 @@ BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
     Plot: {"title": WORDS},
     Picture: {"title": WORDS, "caption": WORDS, "kind": st.sampled_from(PICTURES)}
     | {"low": FINITE, "high": FINITE},
-    CellGrid: {"title": WORDS, "caption": WORDS, "about": WORDS, "note": WORDS, "marks": LABELS}
-    | {"low": FINITE, "high": FINITE},
 }
-WHOLE: dict[type, Any] = {Histogram: histograms, AreaMap: area_maps, Block: blocks}
+WHOLE: dict[type, Any] = {
+    Histogram: histograms, AreaMap: area_maps, CellGrid: cell_grids, Block: blocks,
+}  # fmt: skip
 """Those whose fields depend on each other."""
 
 

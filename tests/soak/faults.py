@@ -33,7 +33,7 @@ from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job
 from tensortutor.runner import Runner, RunnerError, Settings
 from tensortutor.runner.sandbox import choose_layer
-from tensortutor.ui.screens.codefile import SAVE_WITHIN_S
+from tensortutor.ui.lesson.code_file import SAVE_WITHIN_S
 from tensortutor.worker.processes import children
 
 ROUNDS = 200

@@ -130,7 +130,7 @@ async def passed(stage: Stage, pilot: Any) -> None:
     stage.setting.runner.script = judges(dict.fromkeys(CHECKS, True))
     stage.setting.workspace.save(stage.setting.accumulation, PRACTICE, SOLUTION)
     screen = await arrive(pilot, stage.until)
-    screen.look_again()
+    screen.code.read_again()
     await pilot.press("f9")
     await stage.until(pilot, lambda: "2 of 2 checks passed" in ended(screen))
     await stage.until(pilot, lambda: screen.query_one("#checks-passed").region.area)
@@ -147,7 +147,7 @@ async def question(stage: Stage, pilot: Any) -> None:
 def pane(kind: type, *words: str) -> Callable[[Stage, Any], Awaitable[None]]:
     async def play(stage: Stage, pilot: Any) -> None:
         await run(stage, pilot)
-        pilot.app.screen.turn_to("results")
+        pilot.app.screen.panes.turn_to("results")
         pilot.app.screen.results.show(kind)
         await wait(stage, pilot, *words)
 

@@ -38,7 +38,7 @@ async def test_a_passed_check_folds_and_a_failed_one_stands_open(setting, until,
         assert "▸" in drawn(passed)
         assert not folded(failed)
         assert "▾" in drawn(failed).splitlines()[0]
-        screen.turn_to("results")
+        screen.panes.turn_to("results")
         await until(pilot, lambda: app.focused is failed)
         await pilot.press("enter")
         await until(pilot, lambda: folded(failed))

@@ -19,7 +19,7 @@ SIZES = [(80, 24), (130, 36)]
 
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch):
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.POLL_S", 0.02)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.POLL_S", 0.02)
 
 
 def file_of(setting) -> Path:
@@ -59,7 +59,7 @@ async def test_undo_lasts_from_step_to_step(setting, until):
             await pilot.press("f8")
         await until(pilot, lambda: screen.session.index == PRACTICE)
         assert screen.editor.cursor_location == place
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         await pilot.press("ctrl+z", "ctrl+z", "ctrl+z")
         assert screen.editor.text == STARTER
         await pilot.press("ctrl+y")
@@ -78,7 +78,7 @@ async def test_a_reset_and_a_change_from_outside_can_be_undone(setting, until):
         assert screen.editor.text == "x" + STARTER
         await pilot.press("escape", "R", "y")
         await until(pilot, lambda: screen.editor.text == STARTER)
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         await pilot.press("ctrl+z")
         assert screen.editor.text == "x" + STARTER
         screen.session.flush()
@@ -147,7 +147,7 @@ async def test_the_own_editor_gets_the_file_and_what_it_saves_comes_back(
         arguments = repr(["--clean", "+2", str(file_of(setting))])
         assert seen.read_text() == arguments + "x" + STARTER
         assert told(app) == []
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         await pilot.press("ctrl+z")
         assert screen.editor.text == "x" + STARTER
 
@@ -260,8 +260,8 @@ async def test_a_save_during_a_run_stops_it_and_runs_again(setting, until):
 
 
 async def test_who_types_without_a_pause_is_saved_all_the_same(setting, until, monkeypatch):
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_AFTER_S", 0.5)
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_WITHIN_S", 0.6)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.SAVE_AFTER_S", 0.5)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.SAVE_WITHIN_S", 0.6)
     path = setting.workspace.start(setting.accumulation, PRACTICE)
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -277,8 +277,8 @@ async def test_who_types_without_a_pause_is_saved_all_the_same(setting, until, m
 
 
 async def test_changes_on_both_sides_are_both_kept(setting, until, monkeypatch):
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_AFTER_S", 60)
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_WITHIN_S", 60)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.SAVE_AFTER_S", 60)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.SAVE_WITHIN_S", 60)
     path = setting.workspace.start(setting.accumulation, PRACTICE)
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -359,7 +359,7 @@ async def test_line_ends_of_another_system_stay_as_they_are(setting, until):
         await until(pilot, lambda: screen.editor.text == "a = 1\r\nb = 2\r\n")
         screen.session.flush()
         assert path.read_bytes() == b"a = 1\r\nb = 2\r\n"
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         screen.editor.move_cursor((0, 5))
         await pilot.press("1", "ctrl+s")
         await until(pilot, lambda: path.read_bytes() == b"a = 11\r\nb = 2\r\n")
@@ -373,7 +373,7 @@ async def test_a_key_that_was_just_pressed_is_not_lost_to_a_save_elsewhere(setti
         screen = await arrive(pilot, until)
         path.write_text("theirs\n")
         screen.editor.insert("x", (0, 0))
-        screen.look_again()  # before the screen has been told of the key
+        screen.code.read_again()  # before the screen has been told of the key
         assert screen.editor.text == "x" + STARTER
         await until(pilot, lambda: any("by another program" in text for text in told(app)))
         assert path.read_text() == "x" + STARTER
@@ -386,17 +386,17 @@ async def test_a_file_that_is_gone_is_said_to_be_gone(setting, until):
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
         file_of(setting).unlink()
-        screen.look_again()
+        screen.code.read_again()
         await until(pilot, lambda: screen.editor.text == STARTER)
         await until(pilot, lambda: any("is gone: here is what" in text for text in told(app)))
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         await pilot.press("ctrl+z", "ctrl+s")
         await until(pilot, lambda: file_of(setting).is_file())
         assert file_of(setting).read_text() == "mine = 1\n"
 
 
 async def test_after_a_conflict_saves_elsewhere_are_heard_again(setting, until, monkeypatch):
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.SAVE_AFTER_S", 60)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.SAVE_AFTER_S", 60)
     setting.runner.script = judges(dict.fromkeys(CHECKS, True))
     path = setting.workspace.start(setting.accumulation, PRACTICE)
     app = setting.app(setting.accumulation, PRACTICE)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tensortutor.learner.guesses import EDITED, OWN
 from tensortutor.protocol.events import Finished, Output, Probed
-from tensortutor.ui.screens.guessing import EDITED, OWN
 from tests.ui.courses import PREDICT
 from tests.ui.fakes import plays, says, waits
 from tests.ui.test_lesson import PREDICTION, SIZES, arrive, ended, output, told
@@ -51,7 +51,7 @@ async def test_guesses_come_first_and_the_run_reveals_them(setting, until, size)
             (PREDICTION, 1): ("False", True),
         }
         if size == (80, 24):
-            assert screen.place == "results"
+            assert screen.panes.front == "results"
             await pilot.press("f3")
             await until(pilot, lambda: first.region.area)
 

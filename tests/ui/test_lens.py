@@ -7,7 +7,7 @@ import pytest
 from tensortutor.lens.choose import chosen
 from tensortutor.protocol import lens
 from tensortutor.protocol.events import Raised
-from tensortutor.ui.screens.looking import expression_at
+from tensortutor.ui.lesson.line_notes import expression_at
 from tensortutor.ui.screens.tensor import TensorScreen
 from tensortutor.ui.widgets.code import fitting
 from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
@@ -97,12 +97,17 @@ async def test_only_runs_of_the_learner_are_looked_into(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await run(pilot, until, setting, TENSORS)
-        await pilot.press("I", "f5")
-        await until(pilot, lambda: len(setting.runner.jobs) == 2)
-        await until(pilot, lambda: not screen.results.is_running)
-        first, second = (job.look for job in setting.runner.jobs)
-        assert (first.trace, first.names, first.profile) == (True, True, False)
-        assert not any(vars(second).values()), "switched off by a key"
+        for count in (2, 3, 4):
+            await pilot.press("I", "f5")
+            await until(pilot, lambda count=count: len(setting.runner.jobs) == count)
+            await until(pilot, lambda: not screen.results.is_running)
+        first, everything, off, again = (job.look for job in setting.runner.jobs)
+        assert (first.trace, first.names, first.profile, first.everything) == (
+            True, True, False, False,
+        )  # fmt: skip
+        assert everything == replace(first, everything=True), "a key follows all passes"
+        assert not any(vars(off).values()), "and once more switches off"
+        assert again == first
 
 
 async def test_checks_are_not_looked_into(setting, until):
@@ -121,7 +126,7 @@ async def test_notes_stand_behind_lines_and_go_when_the_line_is_edited(setting, 
         screen = await run(pilot, until, setting, TRACE)
         editor = screen.editor
         await until(pilot, lambda: "w: f32[3] copy  ×3" in drawn(screen))
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         editor.move_cursor((0, 0))
         await pilot.press("enter")
         assert editor.note_of(2).startswith("w: f32[3]"), "it moves along with its line"
@@ -139,7 +144,7 @@ async def test_a_tensor_opens_and_its_index_walks_through_the_storage(setting, u
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=size) as pilot:
         screen = await run(pilot, until, setting, TENSORS)
-        screen.turn_to("results")
+        screen.panes.turn_to("results")
         screen.results.show(TensorsPane)
         screen.query_one("#tensors").focus()
         await pilot.press("m", "down", "enter")
@@ -204,7 +209,7 @@ async def test_broadcasting_under_the_cursor(setting, until):
         await pilot.press("b")
         assert "Run the code" in told(app)[0]
         screen = await run(pilot, until, setting, lens.Broadcasts((OUTER, INNER)))
-        screen.turn_to("editor")
+        screen.panes.turn_to("editor")
         screen.editor.move_cursor((0, 6))
         await pilot.press("escape", "b")
         await until(pilot, lambda: "3 and 4 differ, and neither is 1" in drawn(app.screen))
@@ -212,14 +217,29 @@ async def test_broadcasting_under_the_cursor(setting, until):
 
 async def test_the_signs_of_a_line_are_told_in_words(setting, until):
     app = setting.app(setting.accumulation, RUN)
-    text = "NaN was first seen here at execution 138; it was still finite one pass before"
+    text = "NaN was here at the end; not followed past pass 64"
     made = lens.Made("loss", "f32[]", marks=(lens.Mark("nan", text),))
+    line = lens.Line(1, 1, 64, (made,), first_only=True)
     async with app.run_test(size=(160, 50)) as pilot:
-        screen = await run(pilot, until, setting, lens.Trace((lens.Line(1, 1, 200, (made,)),)))
-        screen.turn_to("editor")
+        screen = await run(pilot, until, setting, lens.Trace((line,)))
+        screen.panes.turn_to("editor")
         screen.editor.move_cursor((0, 0))
         await pilot.press("escape", "b")
-        await until(pilot, lambda: "at execution 138" in drawn(app.screen))
+        await until(pilot, lambda: "NaN was here at the end" in drawn(app.screen))
+        assert "past pass 64; press I to follow everything" in drawn(app.screen)
+
+
+async def test_a_call_whose_shapes_do_not_fit_is_explained_at_its_line(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    sides = (lens.Operand("x", "f32[1, 4, 8, 8]", (1, 4, 8, 8)),)
+    why = ("Dimension 1 of x is 4; with 3 it would fit.",)
+    error = lens.ShapeError(1, 1, 1, 9, "conv", sides, why)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, lens.Broadcasts((), error=error))
+        screen.panes.turn_to("editor")
+        screen.editor.move_cursor((0, 0))
+        await pilot.press("escape", "b")
+        await until(pilot, lambda: "Dimension 1 of x is 4" in drawn(app.screen))
 
 
 def test_a_note_that_is_cut_keeps_its_nan():
@@ -255,7 +275,7 @@ async def test_the_table_is_filtered_while_one_types_and_sorted(setting, until):
     async with app.run_test(size=(160, 50)) as pilot:
         tensors = lens.Tensors((X, ROW, LOSS, BAD), TENSORS.storages)
         screen = await run(pilot, until, setting, tensors)
-        screen.turn_to("results")
+        screen.panes.turn_to("results")
         screen.results.show(TensorsPane)
         pane = screen.query_one(TensorsPane)
         pane.grid.focus()
@@ -299,7 +319,7 @@ async def test_names_by_the_hundred_are_filtered_without_being_drawn(setting, un
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await run(pilot, until, setting, lens.Tensors(tuple(many), (), left_out=4700))
-        screen.turn_to("results")
+        screen.panes.turn_to("results")
         screen.results.show(TensorsPane)
         pane = screen.query_one(TensorsPane)
         assert pane.grid.row_count == lens.MOST_TENSORS

@@ -54,7 +54,7 @@ async def test_edit_and_run(setting, until, size):
         assert job.filename == "accumulation_2.py"
         assert setting.workspace.load(setting.accumulation, RUN) == job.source
         assert screen.results.display
-        assert screen.place == ("results" if size == (80, 24) else "editor")
+        assert screen.panes.front == ("results" if size == (80, 24) else "editor")
 
 
 async def test_a_wide_screen_shows_all_three_and_a_narrow_one_turns(setting, until):
@@ -241,6 +241,22 @@ async def test_choice_shape_text_and_order(setting, until):
         }  # fmt: skip
 
 
+async def test_a_hint_and_a_step_back_leave_the_editor_as_they_find_it(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(140, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        screen.panes.turn_to("editor")
+        before = screen.editor.text
+        await pilot.press("f2")
+        await until(pilot, lambda: len(screen.query(".hint")) == 1)
+        assert screen.editor.has_focus
+        await pilot.press("f7")  # the same as elsewhere, and nothing is selected
+        await until(pilot, lambda: screen.session.index == PRACTICE - 1)
+        await pilot.press("f8")
+        await until(pilot, lambda: screen.session.index == PRACTICE)
+        assert screen.editor.text == before
+
+
 async def test_hints_come_one_by_one_and_stay(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -383,7 +399,7 @@ async def test_the_screen_stays_when_the_disk_is_full(setting, until, monkeypatc
 
 async def test_a_file_edited_elsewhere_is_neither_lost_nor_missed(setting, until, monkeypatch):
     # The second save must not be seen before a key is pressed here, however slow the machine is.
-    monkeypatch.setattr("tensortutor.ui.screens.codefile.POLL_S", 600)
+    monkeypatch.setattr("tensortutor.ui.lesson.code_file.POLL_S", 600)
     path = setting.workspace.start(setting.accumulation, PRACTICE)
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:

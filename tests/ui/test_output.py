@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tensortutor.plaintext import LONGEST, visible
 from tensortutor.protocol.events import Event, Finished, Output
-from tensortutor.ui.plain import LONGEST, Writer, visible
+from tensortutor.ui.plain import Writer
 from tensortutor.ui.widgets.transcript import MAX_LINES, SLACK
 from tests.ui.fakes import DONE, FakeRun, plays, says
 from tests.ui.test_lesson import RUN, arrive, ended, output

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tensortutor.ui.names import names_at
+from tensortutor.ui.editing.names_at_cursor import names_at
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
@@ -146,7 +146,7 @@ async def test_escape_leads_back_with_nothing_lost(library, until):
     app = library.app(library.accumulation, PRACTICE)
     async with app.run_test(size=(160, 50)) as pilot:
         lesson = await arrive(pilot, until)
-        lesson.turn_to("editor")
+        lesson.panes.turn_to("editor")
         lesson.editor.insert("mine\n", (0, 0))
         lesson.editor.move_cursor((2, 3))
         await pilot.pause()
@@ -164,7 +164,7 @@ async def test_it_opens_at_the_name_under_the_cursor(library, until):
     app = library.app(library.accumulation, PRACTICE)
     async with app.run_test(size=(160, 50)) as pilot:
         lesson = await arrive(pilot, until)
-        lesson.turn_to("editor")
+        lesson.panes.turn_to("editor")
         lesson.editor.load_text("y = batch.view(2, 3)\n")
         lesson.editor.move_cursor((0, 12))
         screen = await opened(pilot, until)
@@ -198,11 +198,11 @@ async def test_a_course_without_a_reference_says_so(setting, until):
 
 
 async def test_it_can_be_drawn_in_ascii_and_without_colour(library, until, monkeypatch):
-    from tensortutor.ui import glyphs
+    from tensortutor.ui.terminal import symbols
 
     monkeypatch.setenv("TENSORTUTOR_ASCII", "1")
     monkeypatch.setenv("NO_COLOR", "1")
-    glyphs.current.cache_clear()
+    symbols.current.cache_clear()
     try:
         app = library.app()
         async with app.run_test(size=(80, 24)) as pilot:
@@ -218,7 +218,7 @@ async def test_it_can_be_drawn_in_ascii_and_without_colour(library, until, monke
         scrollbars = "▁▂▃▄▅▆▇█▔▊▎"  # Textual's own
         assert [sign for sign in text if not sign.isascii() and sign not in scrollbars] == []
     finally:
-        glyphs.current.cache_clear()
+        symbols.current.cache_clear()
 
 
 @pytest.mark.parametrize(

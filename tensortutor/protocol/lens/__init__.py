@@ -11,7 +11,16 @@ that are not finite, a tensor that has no values.
 """
 
 from tensortutor.protocol.lens.graph import Graph, GraphEdge, GraphNode, GraphRoot, Saved
-from tensortutor.protocol.lens.lines import Broadcast, Broadcasts, Line, Made, Mark, Operand, Trace
+from tensortutor.protocol.lens.lines import (
+    Broadcast,
+    Broadcasts,
+    Line,
+    Made,
+    Mark,
+    Operand,
+    ShapeError,
+    Trace,
+)
 from tensortutor.protocol.lens.names import (
     Group,
     ModuleInfo,
@@ -55,6 +64,7 @@ __all__ = [
     "Saved",
     "Scope",
     "Setting",
+    "ShapeError",
     "Share",
     "State",
     "Stats",

@@ -8,9 +8,8 @@ class Mark:
     """Something worth a look at a line.
 
     kind: "broadcast" (a dimension was stretched), "copy", "view" (it shares the cells of what it
-    was made from), "device", "dtype", "detached", "nan", "inf" (first seen here), "earlier" (it
-    varies, and was not looked at the last time). text: a few words, as
-    `y stretched from [64] to [64, 64]`.
+    was made from), "device", "dtype", "detached", "nan", "inf" (first seen here). text: a few
+    words, as `y stretched from [64] to [64, 64]`.
     """
 
     kind: str
@@ -23,7 +22,7 @@ class Made:
 
     name: as the learner writes it: `x`, `self.w`, `y[0]`; "return" for what a function gave back.
     how: "made", "changed" (in place) or "returned". seen: at which execution of the line, from 1;
-    below the line's count where the lens did not look at every one.
+    0: it is what the name held when its function or the program ended.
     """
 
     name: str
@@ -37,14 +36,15 @@ class Made:
 class Line:
     """A statement of the learner's file. line: its first (of a block: the head), end_line its last.
 
-    count: how often it was executed; 0 where that is not known; at_least: perhaps more often.
+    count: how often it was executed while it was followed; first_only: it was executed more often,
+    and only the first `count` executions were followed.
     """
 
     line: int
     end_line: int
     count: int
     made: tuple[Made, ...]
-    at_least: bool = False
+    first_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,30 @@ class Broadcast:
 
 
 @dataclass(frozen=True)
+class ShapeError:
+    """The call at which the program ended, because the shapes of its arguments do not fit.
+
+    Lines and columns as in Broadcast. function: as written. operands: the tensors, those of a
+    module's own parameters too. why: sentences that say which dimension of which operand disagrees.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    function: str
+    operands: tuple[Operand, ...]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Broadcasts:
-    """Expressions in the order of the file; one that contains another comes before it."""
+    """Expressions in the order of the file; one that contains another comes before it.
+
+    error: where the program ended at something else than two sides that broadcast.
+    """
 
     expressions: tuple[Broadcast, ...]
     left_out: int = 0
     note: str = ""
+    error: ShapeError | None = None

@@ -43,7 +43,8 @@ class TensorInfo:
     name: `x`, or a way to it as `batch["x"]`, `losses[0]`, `net.w`. scope: "" for the program's own
     names, or the function whose local it is (see `Scope`). kind: its class. dtype: as
     torch names it, without "torch.". layout: "strided", "sparse_coo", "nested", ... offset, stride:
-    in elements; stride is () where the layout has none. bytes: of its own elements. storage: the id
+    in elements; stride is () where the layout has none. bytes: what its elements would need apart;
+    held: what they hold, less where several lie in one cell (`expand`). storage: the id
     of its storage in this event, 0 if it has none that can be told. version: how often it was
     changed in place (its version counter), -1 if it keeps none. grad: words of `.grad`, or "".
     word: why something is missing here, "" if nothing is.
@@ -63,6 +64,7 @@ class TensorInfo:
     itemsize: int = 0
     bytes: int = 0
     storage: int = 0
+    held: int = 0
     requires_grad: bool = False
     leaf: bool = True
     grad_fn: str = ""

@@ -12,7 +12,7 @@ from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 
 if TYPE_CHECKING:
-    from tensortutor.ui.app import TutorApp
+    from tensortutor.ui.tutor import Tutor
 
 SMALLEST = (60, 16)
 WIDE = 120
@@ -46,9 +46,9 @@ class TutorScreen(Screen[None]):
         )
 
     @property
-    def tutor(self) -> TutorApp:
-        """The app, by its own type."""
-        return cast("TutorApp", self.app)
+    def tutor(self) -> Tutor:
+        """The app, as its parts see it."""
+        return cast("Tutor", self.app)
 
     @property
     def is_wide(self) -> bool:

@@ -8,14 +8,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Static
 
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import OutsideText, entitle, subtitle
 
 if TYPE_CHECKING:
-    from tensortutor.ui.terminal import TerminalApp
+    from tensortutor.ui.terminal.terminal_app import TerminalApp
 
 T = TypeVar("T")
 
@@ -33,7 +35,7 @@ class Dialog(ModalScreen[T]):
 class Confirm(Dialog[bool]):
     """Asks one question. Escape and the first button mean no."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.DIALOG]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.DIALOG]
     AUTO_FOCUS = "#yes"
 
     def __init__(self, title: str, text: str, yes: str, no: str = "Back") -> None:
@@ -46,11 +48,22 @@ class Confirm(Dialog[bool]):
     def compose(self) -> ComposeResult:
         """A sentence and two buttons."""
         with Vertical(classes="dialog") as dialog:
-            dialog.border_title = self._title
-            yield Static(self._text, markup=False)
+            entitle(dialog, OutsideText(self._title))
+            yield Static(OutsideText(self._text).content)
             with Horizontal(classes="buttons"):
-                yield Button(f"{self._no}  {self.key_for('dialog.no')}", id="no", compact=True)
-                yield Button(f"{self._yes}  {self.key_for('dialog.yes')}", id="yes", compact=True)
+                yield Button(
+                    self._label(self._no, "dialog.no"),
+                    id="no",
+                    compact=True,
+                )
+                yield Button(
+                    self._label(self._yes, "dialog.yes"),
+                    id="yes",
+                    compact=True,
+                )
+
+    def _label(self, words: str, key: str) -> Content:
+        return OutsideText(f"{words}  {self.key_for(key)}").title
 
     def action_answer(self, yes: bool) -> None:
         """A key was pressed."""
@@ -64,7 +77,7 @@ class Confirm(Dialog[bool]):
 class Page(Dialog[None]):
     """Something to read, closed with Escape."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PAGE]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PAGE]
     ABOUT = ""
     """What the page is for, if it has keys of its own to be told by the help."""
     AUTO_FOCUS = "VerticalScroll"
@@ -77,8 +90,8 @@ class Page(Dialog[None]):
     def compose(self) -> ComposeResult:
         """A frame that scrolls."""
         with VerticalScroll(classes="dialog page") as page:
-            page.border_title = self._title
-            page.border_subtitle = f"{self.key_for('page.close')} closes"
+            entitle(page, OutsideText(self._title))
+            subtitle(page, OutsideText(f"{self.key_for('page.close')} closes"))
             yield from self._content
 
     def action_close(self) -> None:

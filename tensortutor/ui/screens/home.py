@@ -15,9 +15,11 @@ from tensortutor.course.model import Lesson
 from tensortutor.course.problems import CourseError
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import Credit, credit, state
-from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row, rows
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row, rows
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.courselist import CourseList
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
@@ -35,7 +37,7 @@ TEACHING = "every lesson is open, nothing is kept"
 class HomeScreen(TutorScreen):
     """Chapters and lessons, what they ask for and what they open."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.HOME]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.HOME]
     ABOUT = (
         "The whole course. The first row goes on where you were. A lesson opens when the lessons "
         "that it builds on are passed; the frame beside the list says which."
@@ -68,7 +70,7 @@ class HomeScreen(TutorScreen):
 
     def on_mount(self) -> None:
         """Start on the row that goes on."""
-        self.query_one("#course").border_title = self.tutor.course.title
+        entitle(self.query_one("#course"), OutsideText(self.tutor.course.title))
         self.top.place = ("tensortutor",)
         self.watch(self.app, "device_word", self._show_device)
         self.courses.focus()
@@ -191,13 +193,13 @@ class HomeScreen(TutorScreen):
         """Say beside the list what a row is about."""
         detail = self.query_one("#detail")
         if isinstance(row, ChapterRow):
-            detail.border_title = f"Chapter {row.chapter.number}"
+            entitle(detail, OutsideText(f"Chapter {row.chapter.number}"))
             self.query_one("#about", Static).update(self._about_chapter(row))
         elif isinstance(row, ReviewRow):
-            detail.border_title = "Review"
+            entitle(detail, OutsideText("Review"))
             self.query_one("#about", Static).update(self._about_review(row))
         else:
-            detail.border_title = describe.short_name(self.tutor.course, row.lesson)
+            entitle(detail, OutsideText(describe.short_name(self.tutor.course, row.lesson)))
             self.query_one("#about", Static).update(self._about_lesson(row.lesson))
 
     def _about_chapter(self, row: ChapterRow) -> Content:
@@ -207,10 +209,10 @@ class HomeScreen(TutorScreen):
         if row.known:
             count += f", {row.known} known by later ones"
         if left:
-            count += f" {glyphs.current().dot} {describe.minutes(left)} to go"
+            count += f" {symbols.current().dot} {describe.minutes(left)} to go"
         parts = [
-            Content.styled(row.chapter.title, "bold"),
-            Content(row.chapter.blurb.strip()),
+            OutsideText(row.chapter.title).styled("bold"),
+            OutsideText(row.chapter.blurb.strip()).content,
             Content.styled(count, "$foreground 60%"),
         ]
         return Content("\n\n").join(parts)
@@ -224,19 +226,19 @@ class HomeScreen(TutorScreen):
         )
 
     def _about_lesson(self, lesson: Lesson) -> Content:
-        signs = glyphs.current()
+        signs = symbols.current()
         facts = [describe.minutes(lesson.minutes), describe.needs(lesson)]
         parts = [
-            Content(lesson.goal),
+            OutsideText(lesson.goal).content,
             Content.styled(f" {signs.dot} ".join(facts), "$foreground 60%"),
             self._state(lesson),
         ]
         if self.is_wide and self._stands:
-            parts.append(Content.styled(contents_of(lesson), "$foreground 75%"))
+            parts.append(OutsideText(contents_of(lesson)).content.stylize("$foreground 75%"))
         return Content("\n\n" if self.is_wide else "\n").join(parts)
 
     def _state(self, lesson: Lesson) -> Content:
-        signs = glyphs.current()
+        signs = symbols.current()
         now = state(lesson, self._earned)
         if now == "done":
             return Content.styled(f"{signs.passed} done", "$text-success")

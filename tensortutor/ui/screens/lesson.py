@@ -1,36 +1,54 @@
-"""The screen of one lesson: text, editor and results."""
+"""The screen of one lesson: text, editor and results.
 
-from dataclasses import replace
+It lays out the widgets, names the key actions, and hands every event to the part that it concerns
+(`tensortutor.ui.lesson`). `on_run_events` is the one place that hears what a run says.
+"""
+
 from typing import ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import Markdown
+from textual.message import Message
+from textual.widgets import Markdown, Static, TextArea
 
-from tensortutor.course.jobs import check_job, program_job
 from tensortutor.course.model import Lesson
-from tensortutor.protocol.events import Event, Explained, Judged, Raised
-from tensortutor.protocol.jobs import Job
-from tensortutor.ui import describe, keys
-from tensortutor.ui.explained import ExplainedRuns
-from tensortutor.ui.screens.guessing import GuessingScreen
-from tensortutor.ui.session import LessonSession
+from tensortutor.learner.lesson_session import LessonSession
+from tensortutor.plaintext import visible
+from tensortutor.protocol.assist import Answer, Question
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.editing import documentation
+from tensortutor.ui.lesson.code_file import CodeFile
+from tensortutor.ui.lesson.guess_gate import GuessGate
+from tensortutor.ui.lesson.line_notes import LineNotes
+from tensortutor.ui.lesson.name_help import NameHelp
+from tensortutor.ui.lesson.pane_layout import PARTS, PaneLayout
+from tensortutor.ui.lesson.pointing import Pointing
+from tensortutor.ui.lesson.run_controller import RunController
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.screens.dialogs import Confirm, Page
+from tensortutor.ui.widgets import questions
 from tensortutor.ui.widgets.checks import ChecksPane
+from tensortutor.ui.widgets.completer import NameAsked, NameDescribed, NothingKnown
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
-from tensortutor.ui.widgets.panes import Occasion
+from tensortutor.ui.widgets.pointers import Pointer
+from tensortutor.ui.widgets.popup import Popup
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
+from tensortutor.ui.widgets.tensors import TensorsPane
 
 
-class LessonScreen(GuessingScreen):
-    """Shows a lesson step by step, runs its code and puts the checks to it."""
+class LessonScreen(TutorScreen):
+    """Shows a lesson step by step, runs its code and puts the checks to it.
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
+    session: the rules. layout, code, names, notes, guesses, runs: the parts that do the work.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.LESSON]
     CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "One lesson, step by step: text, your code, and what came of running or checking it. "
@@ -39,23 +57,46 @@ class LessonScreen(GuessingScreen):
     READER: ClassVar[type[Reader]] = Reader
     SESSION: ClassVar[type[LessonSession]] = LessonSession
 
+    class Answered(Message):
+        """The runner has answered a question about a name, from its thread."""
+
+        def __init__(self, question: Question, answer: Answer | None) -> None:
+            super().__init__()
+            self.question = question
+            self.answer = answer
+
     def __init__(self, lesson: Lesson, step: int | None = None) -> None:
         super().__init__()
+        tutor = self.tutor
         self.lesson = lesson
-        self._first = step
-        self._session: LessonSession | None = None
-        self._about_error = ""
-
-    @property
-    def session(self) -> LessonSession:
-        """What the learner does in this lesson."""
-        if self._session is None:
-            tutor = self.tutor
-            self._session = self.SESSION(
-                tutor.course, self.lesson, tutor.progress, tutor.workspace, tutor.tell,
-                at=self._first,
-            )  # fmt: skip
-        return self._session
+        self.session = self.SESSION(
+            tutor.course, lesson, tutor.progress, tutor.workspace, tutor.tell, at=step
+        )
+        self.reader = self.READER(id="reader")
+        self.editor = Editor(id="editor")
+        self.results = Results(id="results")
+        self._keybar = KeyBar()
+        self.panes = PaneLayout(
+            self.reader, self.editor, self.results, tutor.remembered, self._set_front,
+            lambda: self.is_wide, tutor.tell,
+        )  # fmt: skip
+        self.code = CodeFile(self.session, self.editor, tutor.tell, lambda: self.runs.rerun())
+        self.names = NameHelp(tutor.runner, self.editor, self._post_answer, tutor.tell)
+        self.notes = LineNotes(
+            self.editor, tutor.remembered, tutor.settings.lens, self.key_for, tutor.tell
+        )
+        self.guesses = GuessGate(
+            self.session, self.reader, lambda: self.panes.turn_to("reader"),
+            lambda lines: self.results.query_one(OutputPane).remark(lines), self.key_for,
+            tutor.tell,
+        )  # fmt: skip
+        self.pointing = Pointing(
+            self.editor, self.results, self.panes.turn_to, tutor.tell, self.key_for
+        )
+        self.runs = RunController(
+            self.session, self.editor, self.results, self._keybar, self.guesses, self.notes,
+            tutor, self._may_run, self._run_started,
+        )  # fmt: skip
 
     def compose(self) -> ComposeResult:
         """Text on the left, the editor over the results on the right."""
@@ -64,11 +105,11 @@ class LessonScreen(GuessingScreen):
         self.set_class(self.session.step.pane is None, "-no-code")
         yield TopLine()
         with Horizontal(id="body"):
-            yield self.READER(id="reader")
+            yield self.reader
             with Vertical(id="work"):
-                yield Editor(id="editor")
-                yield Results(id="results")
-        yield KeyBar()
+                yield self.editor
+                yield self.results
+        yield self._keybar
         yield self.too_small()
 
     async def on_mount(self) -> None:
@@ -76,44 +117,48 @@ class LessonScreen(GuessingScreen):
         if not self.query(ChecksPane):
             return  # the app ends while this screen is being made
         self.watch(self.app, "device_word", self._show_device)
-        self._checks().prepare(self.lesson)
-        self.apply_sizes()
+        self.results.query_one(ChecksPane).prepare(self.lesson)
+        self.panes.apply_sizes()
         self.editor.closes_brackets = self.tutor.settings.close_brackets
         self.editor.completer.is_eager = self.tutor.settings.complete
         self.session.arrive()
         await self._show_step()
-        self.follow_file()
+        self.code.follow()
         if problem := describe.mismatch(self.lesson, self.tutor.runner.status):
             self.tutor.tell(problem)
 
     def _show_device(self, word: str) -> None:
         self.top.word = word
 
-    def _checks(self) -> ChecksPane:
-        return self.query_one(ChecksPane)
+    def _set_front(self, part: str) -> None:
+        for name in PARTS:
+            self.set_class(name == part, f"-{name}")
 
     # Steps
 
     async def _show_step(self) -> None:
         session = self.session
         self.results.abandon(self._how_to_run())
-        self.has_code = session.step.pane is not None
-        self.count = f"{session.index + 1} of {len(self.lesson.steps)}"
-        self.set_class(not self.has_code, "-no-code")
+        self.panes.has_code = session.step.pane is not None
+        self.panes.count = f"{session.index + 1} of {len(self.lesson.steps)}"
+        self.set_class(session.step.pane is None, "-no-code")
         await self.reader.show(session)
-        self.load_code()
+        self._show_code()
         self._describe()
-        self.turn_to("reader")
+        self.panes.turn_to("reader")
+
+    def _show_code(self) -> None:
+        self.code.show()
+        if self.session.step.pane is not None:
+            self.names.forget()
 
     def _how_to_run(self) -> str:
         run, check = self.key_for("lesson.run"), self.key_for("lesson.check")
         if self.session.must_answer_first:
             return f"Guess first, then {run} runs the code."
-        return (
-            f"{run} runs the code, {check} checks it."
-            if self.session.judged
-            else (f"{run} runs the code.")
-        )
+        if self.session.judged:
+            return f"{run} runs the code, {check} checks it."
+        return f"{run} runs the code."
 
     def _describe(self) -> None:
         """Bring the lines at the top and the bottom up to date."""
@@ -138,18 +183,21 @@ class LessonScreen(GuessingScreen):
     @work
     async def go(self, index: int | None) -> None:
         """Turn to a step, from anywhere in the app."""
-        if index is not None and index != self.session.index:
+        if index is not None:
+            await self._go(index)
+
+    async def _go(self, index: int) -> None:
+        if index != self.session.index:
             self.session.go(index)
             await self._show_step()
 
     async def action_next(self) -> None:
         """The next step; after the last one the next lesson."""
         session = self.session
-        if self.held_back():
+        if self.guesses.held_back():
             return
         if session.index + 1 < len(self.lesson.steps):
-            session.go(session.index + 1)
-            await self._show_step()
+            await self._go(session.index + 1)
             return
         session.finish()
         self._describe()
@@ -172,122 +220,61 @@ class LessonScreen(GuessingScreen):
     async def _rail_clicked(self, event: TopLine.Chosen) -> None:
         await self._go(event.index)
 
-    async def _go(self, index: int) -> None:
-        if index != self.session.index:
-            self.session.go(index)
-            await self._show_step()
+    # Running
+
+    def _may_run(self) -> bool:
+        """Whether this step's code can be run now; says why if not."""
+        return True
+
+    def _run_started(self) -> None:
+        if not self.is_wide:
+            self.panes.turn_to("results")
+        self._describe()
+
+    @on(Results.Heard)
+    async def on_run_events(self, message: Results.Heard) -> None:
+        """What a run says, part by part; `runs` before `guesses`: a check counts before a guess."""
+        self.notes.take(message.events)
+        self.runs.take(message.events)
+        self._describe()
+        await self.guesses.reveal(message.events)
+        self.names.learn(message.events)
+        self.runs.rerun_if_asked(message.events)
+
+    def action_run(self) -> None:
+        """Run the code; a guess comes first."""
+        self.runs.run()
+
+    def action_profile(self) -> None:
+        """Run the code under the profiler."""
+        self.runs.run(profile=True)
+
+    def action_check(self, again: bool = False) -> None:
+        """Put the checks to the code. again: with the inputs that the last check has failed on."""
+        self.runs.check(again)
+
+    def action_stop(self) -> None:
+        """Stop the program."""
+        self.runs.stop()
+
+    def action_explain(self) -> None:
+        """Open the lesson about the last error."""
+        self.runs.explain()
 
     def action_tab(self, steps: int) -> None:
         """Another tab of the results."""
         self.results.turn(steps)
 
-    # Running
+    # Questions, hints, the solution
 
-    def action_run(self) -> None:
-        """Run the code; a guess comes first."""
-        self._run(profile=False)
+    @on(questions.Question.Answered)
+    async def _question_answered(self, event: questions.Question.Answered) -> None:
+        await self.guesses.answered(event.question, event.value)
 
-    def run_now(self) -> None:
-        """Run the code."""
-        self.action_run()
-
-    def action_profile(self) -> None:
-        """Run the code under the profiler."""
-        self._run(profile=True)
-
-    def _run(self, profile: bool) -> None:
-        if self.session.step.pane is None:
-            self.tutor.tell("This step has no code to run.")
-        elif not self.ask_first():
-            name = self.editor.file_name
-            job = program_job(self.lesson, self.editor.text, name, self.tutor.limits)
-            self._start(self.with_proofs(self.looked_into(job, profile=profile)), checking=False)
-
-    def action_check(self, again: bool = False) -> None:
-        """Put the checks to the code. again: with the inputs that the last check has failed on."""
-        if not self.session.judged:
-            number, title = self.session.task_number, self.lesson.task.title
-            self.tutor.tell(f"The checks judge step {number}, {title}.")
-            return
-        seed = self._checks().failed_seed if again else None
-        if again and seed is None:
-            self.tutor.tell("No check has failed: there are no inputs to try again.")
-            return
-        name, limits = self.editor.file_name, self.tutor.limits
-        self._start(check_job(self.lesson, self.editor.text, name, seed, limits), checking=True)
-
-    def _start(self, job: Job, checking: bool) -> None:
-        if self.results.is_running:
-            self.tutor.tell(f"Your program still runs. {self.key_for('lesson.stop')} stops it.")
-            return
-        self.session.flush()
-        self.session.tick()
-        self.editor.mark({})
-        self._about_error = ""
-        runs = ExplainedRuns(self.tutor.runner, self.tutor.explainer)
-        self.results.start(
-            runs, replace(job, types=True), Occasion(self.lesson, checking, self._about)
-        )
-        self.gauge()
-        self.results.show(ChecksPane if checking else OutputPane)
-        if not self.is_wide:
-            self.turn_to("results")
-        self._describe()
-
-    def action_stop(self) -> None:
-        """Stop the program."""
-        self.results.stop()
-
-    def _about(self, id: str) -> str:
-        """What to say of a lesson that explains an error."""
-        lesson = describe.lesson_by_id(self.tutor.course, id)
-        if lesson is None or lesson.id == self.lesson.id:
-            return "This lesson is about it."
-        name = describe.short_name(self.tutor.course, lesson)
-        now = "now opens" if self._about_error not in ("", id) else "opens"  # the key has changed
-        return f"Lesson {name} is about it: {self.key_for('lesson.explain')} {now} it."
-
-    def action_explain(self) -> None:
-        """Open the lesson about the last error."""
-        lesson = describe.lesson_by_id(self.tutor.course, self._about_error)
-        if lesson is None:
-            self.tutor.tell("No error of the last run has a lesson of its own here.")
-        elif lesson.id == self.lesson.id:
-            self.tutor.tell("This lesson is about it.")
-        else:
-            self.tutor.open_lesson(lesson)
-
-    @on(Results.Heard)
-    def _heard(self, message: Results.Heard) -> None:
-        self.take_lens(message.events)
-        for event in message.events:
-            self._take(event)
-        self._describe()
-
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Raised):
-            lines = {frame.line: "called" for frame in event.frames if frame.line}
-            if event.frames and event.frames[-1].line:
-                lines[event.frames[-1].line] = "failed"
-            self.editor.mark(lines)
-        elif isinstance(event, Explained):
-            self._about_error = event.lesson or self._about_error
-        elif isinstance(event, Judged):
-            opened = self.session.judge(event)
-            if event.ok:
-                names = [describe.short_name(self.session.course, lesson) for lesson in opened]
-                go_on, solution = self.key_for("lesson.next"), self.key_for("lesson.solution")
-                shown = [
-                    describe.short_name(self.session.course, one) for one in self.session.shown
-                ]
-                self._checks().celebrate(
-                    names,
-                    shown,
-                    f"{go_on} goes on; outside the editor, {solution} shows a solution beside your "
-                    "code, and what others get wrong.",
-                )
-
-    # Hints, the solution
+    def action_skip(self) -> None:
+        """Run the code without a guess."""
+        if self.guesses.skip():
+            self.action_run()
 
     async def action_hint(self) -> None:
         """Show the next hint."""
@@ -299,13 +286,26 @@ class LessonScreen(GuessingScreen):
             return
         before = session.hints_shown
         count = session.hint()
-        self.turn_to("reader")
+        if not (self.is_wide and self.editor.has_focus):  # who writes goes on writing
+            self.panes.turn_to("reader")
         if count > before:
             await self.reader.add_hint(count, len(hints), hints[count - 1])
             self._describe()
         else:
             self.reader.scroll_end(animate=False)
             self.tutor.tell("That is all the hints there are.")
+
+    def action_point(self) -> None:
+        """Carry out the step's next look or try; take a try back that is made."""
+        pointer = self.reader.next_pointer()
+        if pointer is None:
+            self.tutor.tell("Nothing in this step is to be looked at or tried.")
+        else:
+            self.pointing.choose(pointer)
+
+    @on(Pointer.Chosen)
+    def _pointer_chosen(self, event: Pointer.Chosen) -> None:
+        self.pointing.choose(event.pointer)
 
     def action_solution(self) -> None:
         """Show the solution beside the learner's own, once the checks have passed."""
@@ -322,6 +322,154 @@ class LessonScreen(GuessingScreen):
         event.stop()
         self.tutor.follow_link(self.lesson, event.href)
 
+    # The code
+
+    @on(TextArea.Changed)
+    def _edited(self) -> None:
+        self.code.edited()
+
+    @on(events.AppFocus)
+    @on(events.ScreenResume)
+    def _read_again(self) -> None:
+        self.code.read_again()
+
+    def action_save(self) -> None:
+        """Save now, and say so."""
+        self.code.save()
+
+    @work
+    async def action_reset(self) -> None:
+        """Start the step's code afresh, after a question."""
+        if self.session.step.pane is None:
+            return
+        question = Confirm(
+            "Start afresh",
+            "The code of this step goes back to what it began with. What is there now is kept "
+            "in a backup folder.",
+            "Start afresh",
+        )
+        if await self.app.push_screen_wait(question):
+            self.code.reset()
+            self.names.forget()
+
+    @work(exclusive=True, group="format")
+    async def action_format(self) -> None:
+        """Lay the code out as ruff does, in one step that can be undone."""
+        await self.code.format()
+
+    def action_own_editor(self) -> None:
+        """Open the file in the learner's own editor; the app waits meanwhile."""
+        self.code.open_in_own_editor(self.app.suspend)
+        self.refresh()
+
+    def action_watch(self) -> None:
+        """Run the checks whenever another program saves the file, or stop doing so."""
+        self.code.watch()
+
+    # What the lens saw
+
+    def action_notes(self) -> None:
+        """Show the notes behind the lines, or hide them."""
+        self.notes.toggle_notes()
+
+    def action_lens(self) -> None:
+        """Look into runs: at the first passes of loops, at all of them, or not at all."""
+        self.notes.next_depth()
+
+    def action_broadcast(self) -> None:
+        """Say what is marked at the cursor's line: how shapes were broadcast, the first NaN."""
+        if (about := self.notes.about_line()) is not None:
+            title, text = about
+            self.app.push_screen(Page(visible(title), Static(visible(text), markup=False)))
+
+    @on(TensorsPane.Opened)
+    def _open_tensor(self, event: TensorsPane.Opened) -> None:
+        from tensortutor.ui.screens.tensor import TensorScreen
+
+        self.app.push_screen(TensorScreen(event.tensors, event.tensor, event.other))
+
+    # Names in the editor
+
+    def _post_answer(self, question: Question, answer: Answer | None) -> None:
+        self.post_message(self.Answered(question, answer))
+
+    @on(events.DescendantFocus, "#editor")
+    def _editor_focused(self) -> None:
+        self.names.get_ready()
+
+    @on(NameAsked)
+    def _name_asked(self, event: NameAsked) -> None:
+        self.names.ask(event.question)
+
+    @on(Answered)
+    def _name_answered(self, event: Answered) -> None:
+        self.names.answered(event.question, event.answer)
+
+    @on(NameDescribed)
+    def _show_documentation(self, event: NameDescribed) -> None:
+        doc = event.documentation
+        self.app.push_screen(Page(doc.name, Static(documentation.page(doc))))
+
+    @on(NothingKnown)
+    def _tell_nothing(self, event: NothingKnown) -> None:
+        self.names.tell_nothing(event)
+
+    @on(Popup.Clicked)
+    def _name_chosen(self, event: Popup.Clicked) -> None:
+        self.editor.completer.accept(event.index)
+
+    # The parts of the screen
+
+    def action_turn(self) -> None:
+        """The next of text, code and results."""
+        self.panes.turn()
+
+    def action_leave(self) -> None:
+        """Out of a field, to the text."""
+        self.panes.turn_to("reader")
+
+    @on(Editor.Left)
+    def _editor_left(self) -> None:
+        self.action_leave()
+
+    @on(events.DescendantFocus)
+    def _focus_moved(self, event: events.DescendantFocus) -> None:
+        self.panes.focus_moved(event.widget)
+
+    @on(events.Resize)
+    def _resized(self) -> None:
+        if self.results.is_mounted:
+            self.panes.name_parts()
+
+    def action_widen(self, steps: int) -> None:
+        """More room for the text, or less."""
+        self.panes.widen(steps)
+
+    def action_heighten(self, steps: int) -> None:
+        """More room for the results, or less."""
+        self.panes.heighten(steps)
+
+    def action_usual_sizes(self) -> None:
+        """As at first."""
+        self.panes.reset_sizes()
+
+    @on(events.MouseDown)
+    def _grab_edge(self, event: events.MouseDown) -> None:
+        on_tab = "@click" in event.style.meta  # the tabs of the results stand in their frame
+        if not on_tab and self.panes.grab(event.screen_x, event.screen_y):
+            self.clear_selection()
+            self.capture_mouse()
+
+    @on(events.MouseMove)
+    def _drag_edge(self, event: events.MouseMove) -> None:
+        self.panes.drag(event.screen_x, event.screen_y)
+
+    @on(events.MouseUp)
+    def _let_edge_go(self) -> None:
+        if self.panes.is_dragging:
+            self.release_mouse()
+            self.panes.let_go()
+
     # Leaving
 
     def action_home(self) -> None:
@@ -330,10 +478,8 @@ class LessonScreen(GuessingScreen):
 
     def leave(self) -> bool:
         """Keep everything. Returns whether the code could be saved."""
-        if self._session is None:
-            return True
-        self._session.finish()
-        return self._session.flush()
+        self.session.finish()
+        return self.session.flush()
 
     def on_unmount(self) -> None:
         """Nothing may be unsaved without a screen."""

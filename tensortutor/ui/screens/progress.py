@@ -12,13 +12,12 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tensortutor.learner.afresh import begin_again
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.standing import ChapterStanding, Standing, standings
-from tensortutor.ui import describe, keys
-from tensortutor.ui.screens.base import TutorScreen
-from tensortutor.ui.screens.dialogs import Confirm
-from tensortutor.ui.standings import (
+from tensortutor.learner.mastery import ChapterStanding, Standing, standings
+from tensortutor.learner.reset import reset_lesson
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.outside import OutsideText, entitle
+from tensortutor.ui.progress_rows import (
     KINDS,
     Entry,
     about_chapter,
@@ -28,6 +27,8 @@ from tensortutor.ui.standings import (
     lesson_row,
     overall,
 )
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 
@@ -35,7 +36,7 @@ from tensortutor.ui.widgets.keybar import KeyBar
 class ProgressScreen(TutorScreen):
     """Chapters with time and attempts, their lessons, and what keeps one from being known well."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PROGRESS]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PROGRESS]
     CSS_PATH = "../styles/progress.tcss"
     ABOUT = (
         "What you know well and what not. Known well is a lesson passed within three checks, "
@@ -110,7 +111,7 @@ class ProgressScreen(TutorScreen):
         nothing = self.query_one("#standing-nothing", Static)
         nothing.display = not self._entries
         nothing.update(kind.nothing)
-        self.query_one("#standings").border_title = kind.title
+        entitle(self.query_one("#standings"), OutsideText(kind.title))
         self._describe()
 
     def _row(self, entry: Entry) -> Content:
@@ -125,13 +126,13 @@ class ProgressScreen(TutorScreen):
         chosen, frame = self.chosen, self.query_one("#standing")
         about = self.query_one("#standing-about", Static)
         if isinstance(chosen, ChapterStanding):
-            frame.border_title = f"Chapter {chosen.chapter.number}"
+            entitle(frame, OutsideText(f"Chapter {chosen.chapter.number}"))
             about.update(about_chapter(chosen))
         elif chosen is not None:
-            frame.border_title = describe.short_name(self.tutor.course, chosen.lesson)
+            entitle(frame, OutsideText(describe.short_name(self.tutor.course, chosen.lesson)))
             about.update(about_lesson(chosen))
         else:
-            frame.border_title = "What known well means"
+            entitle(frame, OutsideText("What known well means"))
             about.update(self.ABOUT)
 
     # Keys
@@ -176,7 +177,7 @@ class ProgressScreen(TutorScreen):
         if not await self.app.push_screen_wait(question):
             return
         try:
-            kept = begin_again(tutor.course, lesson, tutor.progress, tutor.workspace)
+            kept = reset_lesson(tutor.course, lesson, tutor.progress, tutor.workspace)
         except StorageError as error:
             tutor.tell(str(error))
             return

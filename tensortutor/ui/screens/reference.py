@@ -15,8 +15,9 @@ from textual.widgets import Input, Markdown, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tensortutor.course.search import ENTRY, ERROR, EXACT, RECIPE, TERM, CourseIndex, Place
-from tensortutor.ui import describe, keys
-from tensortutor.ui.screens.seeking import SeekingScreen
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.outside import OutsideText, entitle, subtitle
+from tensortutor.ui.screens.search_base import SearchBase
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.pointed import PointedList
 
@@ -27,13 +28,13 @@ NONE = "This course has no reference."
 HOW = "Type a name, as view or Tensor.view, or words. Enter goes to the lesson."
 
 
-class ReferenceScreen(SeekingScreen):
+class ReferenceScreen(SearchBase):
     """A field to search in, what fits, and the page of what is chosen.
 
     names: what to open at, the first that is known; () for everything. place: the entry to open.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.REFERENCE]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.REFERENCE]
     ABOUT = (
         "Calls, terms and errors. Type to search; the entry under the cursor stands beside the "
         "list, and Enter opens the lesson that it comes from."
@@ -125,7 +126,7 @@ class ReferenceScreen(SeekingScreen):
         first = next((n for n, place in enumerate(self._shown) if place is not None), None)
         self.hits.highlighted = first
         count = sum(place is not None for place in self._shown)
-        self.query_one("#found").border_subtitle = f"{count} found" if query.strip() else ""
+        subtitle(self.query_one("#found"), OutsideText(f"{count} found" if query.strip() else ""))
         if first is None and self._index.is_complete and query.strip():
             near = self._index.index.nearest(query)
             hint = f" The nearest: {', '.join(near)}." if near else ""
@@ -139,14 +140,14 @@ class ReferenceScreen(SeekingScreen):
             page = self._page_of(place)
             if page != heading:
                 heading = page
-                rows.append((None, Content.styled(page, "bold $accent")))
+                rows.append((None, OutsideText(page).styled("bold $accent")))
             rows.append((place, self._row(place)))
         return rows
 
     def _row(self, place: Place, with_page: bool = False) -> Content:
-        row = Content(place.title.replace("`", ""))
+        row = OutsideText(place.title.replace("`", "")).title
         if with_page:
-            row += Content.styled(f"  {self._page_of(place)}", "$foreground 55%")
+            row += Content("  ") + OutsideText(self._page_of(place)).styled("$foreground 55%")
         return row
 
     def _page_of(self, place: Place) -> str:
@@ -165,8 +166,8 @@ class ReferenceScreen(SeekingScreen):
         """Show the page of a place, or a sentence."""
         title, text, self._lessons = ("", instead, ()) if place is None else self._content(place)
         frame = self.query_one("#entry", VerticalScroll)
-        frame.border_title = self._page_of(place) if place is not None else ""
-        self.query_one("#entry-title", Static).update(Content.styled(title, "bold"))
+        entitle(frame, OutsideText(self._page_of(place) if place is not None else ""))
+        self.query_one("#entry-title", Static).update(OutsideText(title).styled("bold"))
         self.lessons.clear_options()
         self.lessons.add_options(self._lesson_word(id) for id in self._lessons)
         self.lessons.display = bool(self._lessons)

@@ -14,7 +14,8 @@ from tensortutor.course.material import Pane, Prose, Quiz
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.review import Card
-from tensortutor.ui import describe, keys
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.widgets.header import TopLine
@@ -26,7 +27,7 @@ from tensortutor.ui.widgets.questions import Question
 class ReviewScreen(TutorScreen):
     """Asks the questions that are due, then offers the exercises."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.REVIEW]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.REVIEW]
     CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "Questions that you answered some time ago come again when they are about to be "
@@ -70,7 +71,7 @@ class ReviewScreen(TutorScreen):
         name = describe.short_name(self.tutor.course, card.lesson)
         self.top.place = ("Review", f"{self._index + 1} of {len(self._cards)}: {name}")
         step = card.lesson.steps[card.step]
-        page.border_title = step.title
+        entitle(page, OutsideText(step.title))
         if card.is_exercise:
             text = "\n\n".join(b.markdown for b in step.blocks if isinstance(b, Prose))
             await page.mount(Text(text), Static(self._how(), markup=False))

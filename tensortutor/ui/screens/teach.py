@@ -6,10 +6,10 @@ from textual import on
 from textual.binding import BindingType
 
 from tensortutor.course.model import JUDGED, Lesson
-from tensortutor.ui import keys
+from tensortutor.learner.lesson_session import Code, LessonSession
+from tensortutor.ui import key_bindings
+from tensortutor.ui.lesson.code_statements import statements
 from tensortutor.ui.screens.lesson import LessonScreen
-from tensortutor.ui.session import Code, LessonSession
-from tensortutor.ui.statements import statements
 from tensortutor.ui.widgets.board import Board
 
 NO_CODE = "No code is on the board yet."
@@ -59,7 +59,7 @@ class TeachSession(LessonSession):
 class TeachScreen(LessonScreen):
     """The lesson's screen with a board in the place of the text."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.TEACH, *keys.LESSON]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.TEACH, *key_bindings.LESSON]
     CSS_PATH: ClassVar[list[str]] = ["../styles/lesson.tcss", "../styles/teach.tcss"]  # type: ignore[assignment]
     ABOUT = (
         "A lesson in front of a room: text and questions come block by block, code statement by "
@@ -91,9 +91,9 @@ class TeachScreen(LessonScreen):
     def _is_covered(self) -> bool:
         return self.has_class("-covered")
 
-    def load_code(self) -> None:
+    def _show_code(self) -> None:
         """Show the code as far as it had come."""
-        super().load_code()
+        super()._show_code()
         if self.session.step.pane is not None:
             self._shown[self.session.index] = self._teaching.pieces_in(self.editor.text)
 
@@ -126,7 +126,7 @@ class TeachScreen(LessonScreen):
             self._turn_to_code()
             self._describe()
         elif self.board.total > self.board.shown:
-            self.turn_to("reader")
+            self.panes.turn_to("reader")
             self.board.more()
             self._describe()
         else:
@@ -138,7 +138,7 @@ class TeachScreen(LessonScreen):
             self._turn_to_code()
             self._describe()
         elif self.board.less():
-            self.turn_to("reader")
+            self.panes.turn_to("reader")
             self._describe()
         elif self.session.index:
             await self.action_previous()
@@ -158,16 +158,15 @@ class TeachScreen(LessonScreen):
         self._turn_to_code()
         self._describe()
 
-    def action_run(self) -> None:
-        """Run the code as far as it is shown."""
+    def _may_run(self) -> bool:
+        """The code runs as far as it is shown."""
         if self._is_covered:
             self.tutor.tell(NO_CODE)
-        else:
-            super().action_run()
+        return not self._is_covered
 
     async def action_answer(self) -> None:
         """Show the answer to the question that the room thinks about."""
-        self.turn_to("reader")
+        self.panes.turn_to("reader")
         if not await self.board.answer():
             self.tutor.tell("No question on the board waits for its answer.")
 
@@ -183,7 +182,7 @@ class TeachScreen(LessonScreen):
     def _turn_to_code(self) -> None:
         if not self.is_wide:
             # Without the focus: the next key is for the board, not for the program.
-            self._to_front("editor")
+            self.panes.bring_forward("editor")
 
     async def _show_step(self) -> None:
         self.set_class(self.session.step.pane is not None, "-covered")

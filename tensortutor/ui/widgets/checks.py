@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tensortutor.course.model import Lesson
+from tensortutor.plaintext import visible
 from tensortutor.protocol.events import (
     CheckStarted,
     Event,
@@ -19,7 +20,7 @@ from tensortutor.protocol.events import (
     Raised,
     Verdict,
 )
-from tensortutor.ui.plain import visible
+from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.widgets.checkline import AS_ABOVE, PERHAPS, CheckLine
 from tensortutor.ui.widgets.explanation import rows_of
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
@@ -99,12 +100,18 @@ class ChecksPane(ResultPane):
         """All checks passed: what this opens, what it shows to be known, and the keys to go on."""
         lines = [Content("All checks pass: this lesson is done.")]
         if shown:
-            lines += [Content("It also counts for:"), *(Content(f"  {name}") for name in shown)]
+            lines += [
+                Content("It also counts for:"),
+                *map(_indented, shown),
+            ]
         if opened:
-            lines += [Content("It opens:"), *(Content(f"  {name}") for name in opened)]
+            lines += [
+                Content("It opens:"),
+                *map(_indented, opened),
+            ]
         lines.append(Content.styled(keys, "$foreground 60%"))
         panel = self.query_one("#checks-passed", Static)
-        panel.border_title = "Passed"
+        entitle(panel, OutsideText("Passed"))
         panel.update(Content("\n").join(lines))
         panel.display = True
         panel.call_after_refresh(panel.scroll_visible, animate=False)
@@ -183,3 +190,7 @@ class ChecksPane(ResultPane):
             self._lines[check] = CheckLine(check, self._catches.get(check, ()))
             self.query_one("#checks").mount(self._lines[check], before="#checks-passed")
         return self._lines[check]
+
+
+def _indented(name: str) -> Content:
+    return OutsideText(name).title.pad_left(2)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING
 
+from textual.message import Message
 from textual.timer import Timer
 
 from tensortutor.protocol.assist import Answer, Completions, Documentation, Question
-from tensortutor.ui import docs, lexer
+from tensortutor.ui.editing import documentation, line_lexer
+from tensortutor.ui.widgets.code import CodeArea
 from tensortutor.ui.widgets.popup import ROWS, Popup
-
-if TYPE_CHECKING:
-    from tensortutor.ui.widgets.editor import Editor
 
 WORD = re.compile(r"\w*\Z")
 NUMBER = re.compile(r"(?<![\w.])\d[\d_]*\.\Z")
@@ -22,10 +20,35 @@ SETTLED_S = 0.12
 """After the last move in the list: words about the chosen name are asked for."""
 
 
+class NameAsked(Message):
+    """Somebody is to answer a question about a name, by `Completer.answered`."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self.question = question
+
+
+class NameDescribed(Message):
+    """All about a name is to be shown."""
+
+    def __init__(self, documentation: Documentation) -> None:
+        super().__init__()
+        self.documentation = documentation
+
+
+class NothingKnown(Message):
+    """A key has asked, and nothing is known. what: "names" or "words"."""
+
+    def __init__(self, what: str, *, learning: bool) -> None:
+        super().__init__()
+        self.what = what
+        self.learning = learning
+
+
 class Completer:
     """The names for one editor. is_eager: offer them behind a dot without being asked."""
 
-    def __init__(self, editor: Editor) -> None:
+    def __init__(self, editor: CodeArea) -> None:
         self.is_eager = True
         self._editor = editor
         self._numbers = itertools.count(1)
@@ -65,7 +88,7 @@ class Completer:
             return
         if pending or not before.endswith(".") or NUMBER.search(before):
             return
-        if lexer.is_code(line, self._editor.document.state(row), column):
+        if line_lexer.is_code(line, self._editor.document.state(row), column):
             self.ask()
 
     def ask(self, *, wanted: bool = False) -> None:
@@ -89,9 +112,7 @@ class Completer:
     def _question(self, kind: str, source: str, column: int) -> int:
         number = next(self._numbers)
         row = self._editor.cursor_location[0]
-        self._editor.post_message(
-            self._editor.Asked(Question(kind, number, source, row + 1, column))
-        )
+        self._editor.post_message(NameAsked(Question(kind, number, source, row + 1, column)))
         return number
 
     def _word(self) -> str:
@@ -109,16 +130,16 @@ class Completer:
             if isinstance(answer, Completions):
                 self._offer(answer)
             elif self._is_wanted:
-                self._editor.post_message(self._editor.Nothing("names", learning=True))
+                self._editor.post_message(NothingKnown("names", learning=True))
         elif number == self._page:
             self._page = 0
             learning = answer is None or answer.learning
             if isinstance(answer, Documentation) and answer.name:
-                self._editor.post_message(self._editor.Described(answer))
+                self._editor.post_message(NameDescribed(answer))
             else:
-                self._editor.post_message(self._editor.Nothing("words", learning=learning))
+                self._editor.post_message(NothingKnown("words", learning=learning))
         elif number == self._described and isinstance(answer, Documentation) and self.is_open:
-            self._words = docs.first_words(answer)
+            self._words = documentation.first_words(answer)
             self._show()
 
     def _offer(self, answer: Completions) -> None:
@@ -131,7 +152,7 @@ class Completer:
         self._names, self._start = answer.names, answer.start
         self._chosen, self._has_moved = 0, self._is_wanted
         if not self._fit() and self._is_wanted:
-            self._editor.post_message(self._editor.Nothing("names", learning=answer.learning))
+            self._editor.post_message(NothingKnown("names", learning=answer.learning))
 
     # The list
 

@@ -14,8 +14,10 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row
+from tensortutor.plaintext import one_line
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row
+from tensortutor.ui.terminal import symbols
 
 BAR = 12
 HEAD = 10
@@ -29,7 +31,7 @@ Piece = tuple[str, str]
 class CourseList(ScrollView, can_focus=True):
     """Rows with a cursor. It knows nothing of courses beyond the rows it is given."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.COURSE_LIST]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.COURSE_LIST]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"courses--{look}" for look in LOOKS}
 
     class Highlighted(Message):
@@ -148,7 +150,7 @@ class CourseList(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         left, right = self._pieces(self._rows[index])
         here = index == self._cursor
-        sign = glyphs.current().pointer if here else " "
+        sign = symbols.current().pointer if here else " "
         ground = Style()
         if here:
             look = "cursor" if self.has_focus else "idle"
@@ -178,7 +180,11 @@ class CourseList(ScrollView, can_focus=True):
     def _(self, row: ContinueRow) -> tuple[list[Piece], list[Piece]]:
         word = "Continue" if row.begun else "Begin"
         step = f"  step {row.step + 1} of {len(row.lesson.steps)}" if row.begun else ""
-        return [(f"{word:<{HEAD}}", "accent"), (row.lesson.title, "strong"), (step, "dim")], []
+        return [
+            (f"{word:<{HEAD}}", "accent"),
+            (one_line(row.lesson.title), "strong"),
+            (step, "dim"),
+        ], []
 
     @_pieces.register
     def _(self, row: ReviewRow) -> tuple[list[Piece], list[Piece]]:
@@ -188,17 +194,20 @@ class CourseList(ScrollView, can_focus=True):
 
     @_pieces.register
     def _(self, row: ChapterRow) -> tuple[list[Piece], list[Piece]]:
-        signs = glyphs.current()
+        signs = symbols.current()
         total = len(row.chapter.lessons)
         fold = signs.opened if row.open else signs.closed
         full, empty = describe.bar(row.done, total, BAR)
         count = f"{row.done}/{total}"
-        left = [(f"{fold} {row.chapter.number:>2}  ", "dim"), (row.chapter.title, "strong")]
+        left = [
+            (f"{fold} {row.chapter.number:>2}  ", "dim"),
+            (one_line(row.chapter.title), "strong"),
+        ]
         return left, [(full, "accent"), (empty, "dim"), (f"{count:>{TIME}} ", "dim")]
 
     @_pieces.register
     def _(self, row: LessonRow) -> tuple[list[Piece], list[Piece]]:
-        signs = glyphs.current()
+        signs = symbols.current()
         sign, look = {
             "done": (signs.passed, "done"),
             "known": (signs.known, "done"),
@@ -208,7 +217,7 @@ class CourseList(ScrollView, can_focus=True):
         left = [
             (f"      {sign} ", look),
             (f"{row.number:>2}  ", "dim"),
-            (row.lesson.title, "locked" if row.state == "locked" else ""),
+            (one_line(row.lesson.title), "locked" if row.state == "locked" else ""),
         ]
         time = f"{row.lesson.minutes} min"
         device = describe.special(row.lesson)
@@ -232,7 +241,7 @@ def _fitted(left: list[Piece], right: list[Piece], width: int) -> list[Piece]:
     for text, look in left:
         free = room - sum(cell_len(done) for done, _ in fitted)
         if cell_len(text) > free:
-            cut = glyphs.current().cut
+            cut = symbols.current().cut
             fitted.append((set_cell_size(text, max(0, free - 1)) + cut, look))
             break
         fitted.append((text, look))

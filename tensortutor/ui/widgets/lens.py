@@ -9,9 +9,10 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile
-from tensortutor.ui import keys
-from tensortutor.ui.plain import visible
+from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.widgets.lenspane import LensPane
 from tensortutor.ui.widgets.panes import ResultPane
 from tensortutor.ui.widgets.tensors import TensorsPane
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.lens import GraphRoot
-    from tensortutor.ui.terminal import TerminalApp
+    from tensortutor.ui.terminal.terminal_app import TerminalApp
 
 
 class ModulesPane(LensPane):
@@ -57,13 +58,12 @@ class ModulesPane(LensPane):
 
 def grow(tree: Tree[str], branches: Sequence[tuple[int, str, str]]) -> None:
     """Fill a tree with branches (depth, id, text), in the order in which they are read."""
-    from rich.text import Text
 
     path = [tree.root]
     for number, (depth, id, text) in enumerate(branches):
         deeper = number + 1 < len(branches) and branches[number + 1][0] > depth
         del path[depth + 1 :]
-        label = Text(visible(text))
+        label = OutsideText(text).rich()
         above = path[-1]
         path.append(above.add(label, id, expand=True) if deeper else above.add_leaf(label, id))
 
@@ -74,7 +74,7 @@ class GraphPane(LensPane):
     TITLE = "Graph"
     NOTHING = "No graph yet. After a run, the graph behind each tensor with a grad_fn stands here."
     KINDS = (Graph,)
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.GRAPH]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.GRAPH]
 
     def __init__(self) -> None:
         super().__init__(id="pane-graph")
@@ -90,7 +90,7 @@ class GraphPane(LensPane):
         """A tree for each tensor that no other tree contains."""
         from textual.widgets import Tree
 
-        from tensortutor.lens.trees import graph_tree
+        from tensortutor.lens.trees import graph_tree, root_title
 
         event = events[-1]
         assert isinstance(event, Graph)
@@ -101,9 +101,7 @@ class GraphPane(LensPane):
         self.room.mount(tree, Static("", id="graph-step", markup=False))
         branches = []
         for root in whole_roots(event):
-            often = f", backward {root.backward} of {root.backwards}" if root.backward else ""
-            where = f", line {root.line}" if root.line else ""
-            branches.append((0, "", f"{root.name or 'a tensor'}{where}{often}"))
+            branches.append((0, "", root_title(root)))
             branches += [(b.depth + 1, b.id, b.text) for b in graph_tree(event, root.node)]
         grow(tree, branches)
         self._say(event.note)
@@ -154,7 +152,7 @@ class ProfilePane(LensPane):
     TITLE = "Profile"
     KINDS = (Profile,)
     NOTHING = "Not profiled. {}, or the palette, runs the code under torch's profiler."
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PROFILE]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PROFILE]
 
     @property
     def nothing(self) -> str:

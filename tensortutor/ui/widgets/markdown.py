@@ -2,12 +2,14 @@
 
 from markdown_it import MarkdownIt
 from pygments.token import Token  # type: ignore[import-untyped,unused-ignore]
+from textual.await_complete import AwaitComplete
 from textual.content import Content
 from textual.highlight import HighlightTheme, highlight
 from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock, MarkdownFence
 
-from tensortutor.ui import glyphs
+from tensortutor.plaintext import visible
+from tensortutor.ui.terminal import symbols
 
 
 class CodeColours(HighlightTheme):
@@ -55,9 +57,15 @@ class Text(Markdown):
     }
 
     def __init__(self, markdown: str, *, classes: str | None = None) -> None:
-        super().__init__(markdown, classes=classes, parser_factory=_parser, open_links=False)
-        if glyphs.current().ascii:
+        super().__init__(
+            visible(markdown, tabs=0), classes=classes, parser_factory=_parser, open_links=False
+        )
+        if symbols.current().ascii:
             self.BULLETS = ["* ", "- "]
+
+    def update(self, markdown: str) -> AwaitComplete:
+        """Show another passage."""
+        return super().update(visible(markdown, tabs=0))
 
 
 def fenced(code: str, language: str) -> str:

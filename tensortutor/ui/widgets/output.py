@@ -6,8 +6,9 @@ from typing import Any
 
 from textual.app import ComposeResult
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Event, Explained, Finished, Notice, Output, Raised
-from tensortutor.ui.plain import Writer, visible
+from tensortutor.ui.plain import Writer
 from tensortutor.ui.widgets.explanation import lines_of
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 from tensortutor.ui.widgets.transcript import MAX_LINES, Line, Transcript

@@ -6,7 +6,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Input, OptionList, Static
@@ -14,11 +13,13 @@ from textual.widgets.option_list import Option
 
 from tensortutor.course.material import Quiz
 from tensortutor.learner import answers
-from tensortutor.ui import glyphs, keys
+from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import OutsideText, entitle
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.markdown import Text
 
 if TYPE_CHECKING:
-    from tensortutor.ui.screens.base import TutorScreen
+    from tensortutor.ui.tutor import Tutor
 
 PROMPTS = {
     "number": "a number",
@@ -67,9 +68,9 @@ class ChoiceField(OptionList):
         super().__init__(*self._prompts(-1), compact=True, classes="field")
 
     def _prompts(self, chosen: int) -> list[Option]:
-        signs = glyphs.current()
+        signs = symbols.current()
         return [
-            Option(Content(f"{signs.chosen if i == chosen else signs.ahead} {value}"))
+            Option(OutsideText(f"{signs.chosen if i == chosen else signs.ahead} {value}").content)
             for i, value in enumerate(self._values)
         ]
 
@@ -92,7 +93,7 @@ class ChoiceField(OptionList):
 class OrderField(OptionList):
     """Lines to be put into order: pick one up, carry it, put it down; Enter answers."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.ORDER]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.ORDER]
 
     def __init__(self, quiz: Quiz) -> None:
         self._order = list(quiz.choices)
@@ -139,9 +140,9 @@ class OrderField(OptionList):
 
     def _prompts(self) -> list[Option]:
         here = self.highlighted if self._held else None
-        signs = glyphs.current()
+        signs = symbols.current()
         return [
-            Option(Content(f"{signs.held if i == here else str(i + 1)} {line}"))
+            Option(OutsideText(f"{signs.held if i == here else str(i + 1)} {line}").content)
             for i, line in enumerate(self._order)
         ]
 
@@ -204,7 +205,7 @@ class Question(Vertical):
         self._gate = gate
         self._held = held
         self.field: Field = FIELDS[quiz.kind](quiz)
-        self.border_title = "Predict, then run" if gate else "Question"
+        entitle(self, OutsideText("Predict, then run" if gate else "Question"))
 
     def compose(self) -> ComposeResult:
         """The question, the field, and room for what is said about the answer."""
@@ -213,7 +214,7 @@ class Question(Vertical):
         yield Static(self._how(), classes="verdict", markup=False)
 
     def _how(self) -> str:
-        key_for = cast("TutorScreen", self.screen).key_for
+        key_for = cast("Tutor", self.app).key_name
         how = HOW[self.quiz.kind].format(key_for("order.hold"))
         if not self._held or self.index:
             return how
@@ -259,13 +260,13 @@ class Question(Vertical):
 
     def _verdict(self, right: bool) -> str:
         if right:
-            return f"{glyphs.current().passed} Right."
+            return f"{symbols.current().passed} Right."
         wanted = answers.shown(self.quiz, self.quiz.answer)
         between = ":\n" if "\n" in wanted else " "
-        return f"{glyphs.current().failed} Wrong. The answer is{between}{wanted}"
+        return f"{symbols.current().failed} Wrong. The answer is{between}{wanted}"
 
     def _own_verdict(self, right: bool, own: Quiz) -> str:
-        signs = glyphs.current()
+        signs = symbols.current()
         gave, wanted = (answers.shown(quiz, quiz.answer) for quiz in (own, self.quiz))
         between = ":\n" if "\n" in gave + wanted else " "
         sign, word = (signs.passed, "Right") if right else (signs.failed, "Wrong")
@@ -278,7 +279,7 @@ class Question(Vertical):
         verdict = self.query_one(".verdict", Static)
         for name in ("-right", "-wrong", "-unclear"):
             verdict.set_class(name == look, name)
-        verdict.update(text)
+        verdict.update(OutsideText(text).content)
 
     @on(Given)
     def _answer(self, event: Given) -> None:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
+from textual.message import Message
 from textual.widgets import Static
 
+from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Tensors
-from tensortutor.ui import keys
-from tensortutor.ui.plain import visible
+from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import OutsideText, add_columns, add_row
 from tensortutor.ui.widgets.lenspane import LensPane
 
 if TYPE_CHECKING:
+    from rich.text import Text
     from textual.events import Key
     from textual.widgets import DataTable, Input
 
@@ -30,7 +33,16 @@ class TensorsPane(LensPane):
     TITLE = "Tensors"
     NOTHING = "No tensors yet. After a run, the names that hold tensors stand here."
     KINDS = (Tensors,)
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.TENSORS]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.TENSORS]
+
+    class Opened(Message):
+        """A tensor is to be shown in full, with another one beside it."""
+
+        def __init__(self, tensors: Tensors, tensor: TensorInfo, other: TensorInfo | None) -> None:
+            super().__init__()
+            self.tensors = tensors
+            self.tensor = tensor
+            self.other = other
 
     def __init__(self) -> None:
         super().__init__(id="pane-tensors")
@@ -75,9 +87,9 @@ class TensorsPane(LensPane):
         else:
             below = self.query_one("#tensors-below", Static)
             grid.clear(columns=True)
-        grid.add_columns(*(table.columns[i] or "note" for i in used))
+        add_columns(grid, (OutsideText(table.columns[i] or "note") for i in used))
         for row in rows:
-            grid.add_row(*(visible(table.rows[row][i]) for i in used), key=str(row))
+            add_row(grid, (OutsideText(table.rows[row][i]) for i in used), key=str(row))
         words = list(table.below)
         if self._wanted:
             words.insert(0, f"{len(rows)} of {len(table.rows)} fit: {self._wanted}")
@@ -85,7 +97,7 @@ class TensorsPane(LensPane):
         below.display = bool(words)
 
     @property
-    def grid(self) -> DataTable[str] | None:
+    def grid(self) -> DataTable[Text] | None:
         """The table, once there is one."""
         from textual.widgets import DataTable
 
@@ -93,14 +105,12 @@ class TensorsPane(LensPane):
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Open the tensor of a row, with the marked one beside it."""
-        from tensortutor.ui.screens.tensor import TensorScreen
-
         event.stop()
         if self._event is None or event.row_key.value is None:
             return
         tensor = self._event.tensors[int(event.row_key.value)]
         other = self._find(self._marked)
-        self.app.push_screen(TensorScreen(self._event, tensor, other))
+        self.post_message(self.Opened(self._event, tensor, other))
 
     def _find(self, key: str) -> TensorInfo | None:
         return self._event.tensors[int(key)] if self._event is not None and key else None
@@ -113,8 +123,9 @@ class TensorsPane(LensPane):
         key = grid.coordinate_to_cell_key(grid.cursor_coordinate).row_key.value or ""
         self._marked = "" if key == self._marked else key
         one = self._find(self._marked)
+        name = OutsideText(one.name if one is not None else "").line
         self.notify(
-            f"{one.name} is marked: open another tensor to see which cells they share."
+            f"{name} is marked: open another tensor to see which cells they share."
             if one is not None else "Nothing is marked.",
             markup=False,
         )  # fmt: skip

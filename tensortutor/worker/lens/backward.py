@@ -6,7 +6,6 @@ gaps; what is kept of it is data alone. Nothing is listened to where the program
 its own modes, profilers and transforms.
 """
 
-import itertools
 import sys
 import time
 from collections import Counter
@@ -18,8 +17,8 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, GraphRoot
-from tensortutor.worker.lens import names, peek, values
-from tensortutor.worker.lens.looks import dispatch_on, profiling, tracing, transforming
+from tensortutor.worker.lens import access, object_finder, tensor_values
+from tensortutor.worker.lens.snapshots import dispatch_on, profiling, tracing, transforming
 
 ENGINE = "_engine_run_backward"
 """What `backward` and `grad` call; a function of torch's own that is not public."""
@@ -28,8 +27,8 @@ GENEROUS_S = 0.01
 SHARE = 0.005
 ALWAYS = 2
 """So many passes are looked at whatever it costs: what adds up shows in the second."""
-MANY, FEW = 64, 8
-"""After so many passes only one of so many is looked at: where it came from costs some time too."""
+MANY = 64
+"""After so many passes, the gaps between those that are listened to grow faster."""
 MOST_LINES = 10
 DEEPEST = 8
 """Frames between the learner's line and the engine."""
@@ -53,7 +52,7 @@ class Capture:
         return GraphRoot(self.name, self.node, self.line, self.nth, self.of, tuple(self.order))
 
 
-class Listener:
+class BackwardListener:
     """Stands between `backward` and autograd's engine. captures: the last one of each line."""
 
     def __init__(self, path: str) -> None:
@@ -61,7 +60,6 @@ class Listener:
         self._path = path
         self._counts: dict[int, int] = {}
         self._next: dict[int, int] = {}
-        self._passes = 0
         self._begun = time.process_time()
         self._spent = 0.0
         """Processor time: on a busy machine the clock would count what others take."""
@@ -72,36 +70,23 @@ class Listener:
         """Put it in its place, where this torch has one."""
         self._engine = AUTOGRAD.get(ENGINE)
         if self._engine is not None:
-            AUTOGRAD[ENGINE] = self._mine = self._make()
+            AUTOGRAD[ENGINE] = self._mine = self._run
 
     def end(self) -> None:
-        """Put the engine back; the captures learn about how many passes there were."""
-        if self._mine is not None and AUTOGRAD.get(ENGINE) is self._mine:
+        """Put the engine back; the captures learn how many passes there were."""
+        if self._mine is not None and AUTOGRAD.get(ENGINE) == self._mine:
             AUTOGRAD[ENGINE] = self._engine
         for line, capture in self.captures.items():
             capture.of = self._counts[line]
 
-    def _make(self) -> Callable[..., Any]:
-        """What `torch.autograd.backward` and `grad` call: most passes go straight on."""
-        engine, run, passes, mask = self._engine, self._run, itertools.count(1).__next__, FEW - 1
-
-        def ours(*arguments: Any, **more: Any) -> Any:
-            number = passes()
-            if number & mask and number > MANY:
-                return engine(*arguments, **more)
-            self._passes = number
-            return run(*arguments, **more)
-
-        return ours
-
     def _run(self, outputs: Any, *arguments: Any, **more: Any) -> Any:
+        """What `torch.autograd.backward` and `grad` call: most passes go straight on."""
         frame = self._learners_frame()
         if frame is None:
             return self._engine(outputs, *arguments, **more)
         line = frame.f_lineno
-        step = 1 if self._passes <= MANY else FEW
-        count = self._counts[line] = self._counts.get(line, 0) + step
-        if count < self._next.get(line, 0) or not self._may(line):
+        count = self._counts[line] = self._counts.get(line, 0) + 1
+        if count < self._next.get(line, 0) or not self._may(line, count):
             return self._engine(outputs, *arguments, **more)
         self._next[line] = (2 if count < MANY else 4) * count
         inputs = arguments[3] if len(arguments) > 3 else ()
@@ -111,7 +96,7 @@ class Listener:
     def _heard(self, frame: FrameType, outputs: Any, inputs: Any) -> "Heard | None":
         begun = time.process_time()
         try:
-            with peek.quietly():
+            with access.quietly():
                 return Heard(frame, outputs, inputs)
         except Exception:  # a defect of the lens is no reason not to run
             return None
@@ -119,19 +104,19 @@ class Listener:
             self._spent += time.process_time() - begun
 
     def _learners_frame(self) -> FrameType | None:
-        frame: FrameType | None = sys._getframe(3)
+        frame: FrameType | None = sys._getframe(2)
         for _ in range(DEEPEST):
             if frame is None or frame.f_code.co_filename == self._path:
                 return frame
             frame = frame.f_back
         return None
 
-    def _may(self, line: int) -> bool:
+    def _may(self, line: int, count: int) -> bool:
         if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
             return False
         if line not in self.captures and len(self.captures) >= MOST_LINES:
             return False
-        if self._passes <= ALWAYS:
+        if count <= ALWAYS:
             return True
         return self._spent < GENEROUS_S + SHARE * (time.process_time() - self._begun)
 
@@ -146,7 +131,7 @@ class Listener:
         if heard is not None:
             begun = time.process_time()
             try:
-                with peek.quietly():
+                with access.quietly():
                     self.captures[frame.f_lineno] = heard.capture(frame.f_lineno, count)
             except Exception:
                 self.captures.pop(frame.f_lineno, None)
@@ -165,20 +150,20 @@ class Heard:
         """inputs: the leaves that get a `.grad`, () for all, None if none does."""
         # Imported here: it builds on this module.
         from tensortutor.worker.lens.graph import Piece, mark_accumulated, walk
-        from tensortutor.worker.lens.labels import Labels
+        from tensortutor.worker.lens.tensor_names import TensorNames
 
-        finder = names.Finder()
-        finder.search(names.Namespace("", {**frame.f_globals, **frame.f_locals}))
-        self._labels = labels = Labels(finder.found)
+        finder = object_finder.Finder()
+        finder.search(object_finder.Namespace("", {**frame.f_globals, **frame.f_locals}))
+        self._labels = tensor_names = TensorNames(finder.found)
         self._piece = Piece(0)
         self._order: list[int] = []
         self._arrived: dict[int, tuple[str, Any]] = {}
-        first = next(o for o in outputs if peek.is_tensor(o))
-        self._name = labels.of_leaf(first)
+        first = next(o for o in outputs if access.is_tensor(o))
+        self._name = tensor_names.of_leaf(first)
         self._had_grad = set()
         self._leaves = set()
-        root = peek.get_grad_fn(first)
-        number = None if root is None else walk(self._piece, root, labels)
+        root = access.get_grad_fn(first)
+        number = None if root is None else walk(self._piece, root, tensor_names)
         if number is None:
             raise LookupError("there is no graph to listen to")
         self._root = number
@@ -250,8 +235,8 @@ def arrived(gradient: Any) -> tuple[str, float | None]:
     """A gradient in words, and its norm. Nothing is computed on an accelerator."""
     try:
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            words = peek.words(gradient)
-            on_cpu = peek.get_device(gradient).type == "cpu"
-            return words, values.norm(gradient) if on_cpu else None
+            words = access.words(gradient)
+            on_cpu = access.get_device(gradient).type == "cpu"
+            return words, tensor_values.norm(gradient) if on_cpu else None
     except Exception:  # a class of its own, a layout without norms
         return "", None

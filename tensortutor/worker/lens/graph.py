@@ -12,11 +12,11 @@ from tensortutor.protocol.lens import (
     GraphRoot,
     Saved,
 )
-from tensortutor.worker.lens import peek, values
+from tensortutor.worker.lens import access, tensor_values
 from tensortutor.worker.lens.backward import Capture
 from tensortutor.worker.lens.budget import Budget
-from tensortutor.worker.lens.labels import Labels
-from tensortutor.worker.lens.names import Found
+from tensortutor.worker.lens.object_finder import Found
+from tensortutor.worker.lens.tensor_names import TensorNames
 
 MOST_ROOTS = 30
 MOST_SAVED = 12
@@ -36,7 +36,7 @@ class Piece:
 
 def graph_of(found: Found, captures: Iterable[Capture], budget: Budget) -> Graph:
     """The graphs of the program's names, and those that backward has gone through."""
-    labels = Labels(found)
+    tensor_names = TensorNames(found)
     nodes: list[GraphNode] = []
     edges: list[GraphEdge] = []
     roots: list[GraphRoot] = []
@@ -50,7 +50,7 @@ def graph_of(found: Found, captures: Iterable[Capture], budget: Budget) -> Graph
     passed = {number for root in roots for number in root.order}
     for name, tensor in alive(found):
         known = next((n for n in nodes if n.variable == name and n.kind == "op"), None)
-        function = peek.get_grad_fn(tensor)
+        function = access.get_grad_fn(tensor)
         if known is not None and known.id in passed and known.name == plain_name(function):
             of = next(root for root in reversed(roots) if known.id in root.order)
             if all(root.name != name for root in roots):
@@ -58,7 +58,7 @@ def graph_of(found: Found, captures: Iterable[Capture], budget: Budget) -> Graph
                 order = tuple(number for number in of.order if number in behind)
                 roots.append(replace(of, name=name, node=known.id, order=order))
         elif budget.left(0.1) and len(roots) < MOST_ROOTS:
-            number = walk(piece, function, labels)
+            number = walk(piece, function, tensor_names)
             if number is not None:
                 roots.append(GraphRoot(name, number, order=order_of(piece, number)))
     mark_accumulated(piece)
@@ -81,7 +81,7 @@ def alive(found: Found) -> list[tuple[str, Any]]:
     chosen = []
     for _scope, name, tensor in reversed(found.tensors):
         try:
-            if peek.get_grad_fn(tensor) is not None:
+            if access.get_grad_fn(tensor) is not None:
                 chosen.append((name, tensor))
         except Exception:  # a wrapper that does not tell
             continue
@@ -95,10 +95,10 @@ def shifted(edge: GraphEdge, by: int) -> GraphEdge:
 
 def plain_name(function: Any) -> str:
     """`AccumulateGrad` for `torch::autograd::AccumulateGrad`."""
-    return peek.cut(str(function.name()).rpartition("::")[2])
+    return access.cut(str(function.name()).rpartition("::")[2])
 
 
-def walk(piece: Piece, function: Any, labels: Labels) -> int | None:
+def walk(piece: Piece, function: Any, tensor_names: TensorNames) -> int | None:
     """Add what can be reached from a node. Its number; None where there is no room for it."""
     todo = [function]
     while todo:
@@ -111,13 +111,13 @@ def walk(piece: Piece, function: Any, labels: Labels) -> int | None:
             continue
         piece.numbers[id(one)] = number
         piece.functions.append(one)
-        piece.nodes.append(describe(one, number, labels))
+        piece.nodes.append(describe(one, number, tensor_names))
         todo += [target for target, _ in reversed(one.next_functions) if target is not None]
-    connect(piece, labels)
+    connect(piece, tensor_names)
     return piece.numbers.get(id(function))
 
 
-def connect(piece: Piece, labels: Labels) -> None:
+def connect(piece: Piece, tensor_names: TensorNames) -> None:
     """The edges of all nodes that have none yet, and the detached tensors behind them."""
     done = {edge.source for edge in piece.edges}
     for function in list(piece.functions):
@@ -131,8 +131,8 @@ def connect(piece: Piece, labels: Labels) -> None:
             elif id(target) in piece.numbers:
                 piece.edges.append(GraphEdge(number, piece.numbers[id(target)], index))
         node = piece.nodes[number - piece.first]
-        for index, saved in zip(missing, (s for s in node.saved if labels.detached(s.variable)),
-                                strict=False):  # fmt: skip
+        detached = (saved for saved in node.saved if tensor_names.detached(saved.variable))
+        for index, saved in zip(missing, detached, strict=False):
             add_detached(piece, number, index, saved)
 
 
@@ -148,42 +148,42 @@ def add_detached(piece: Piece, source: int, index: int, saved: Saved) -> None:
         piece.edges.append(GraphEdge(source, number, index))
 
 
-def describe(function: Any, number: int, labels: Labels) -> GraphNode:
+def describe(function: Any, number: int, tensor_names: TensorNames) -> GraphNode:
     """One node."""
     name = plain_name(function)
     variable = getattr(function, "variable", None)
-    if name == "AccumulateGrad" and variable is not None and peek.is_tensor(variable):
-        grad = peek.gradient(variable)
+    if name == "AccumulateGrad" and variable is not None and access.is_tensor(variable):
+        grad = access.gradient(variable)
         return GraphNode(
-            number, peek.class_name(variable), "leaf", labels.of_leaf(variable),
-            peek.words(variable), grad="" if grad is None else peek.words(grad),
-            grad_norm=None if grad is None else values.norm(grad),
+            number, access.class_name(variable), "leaf", tensor_names.of_leaf(variable),
+            access.words(variable), grad="" if grad is None else access.words(grad),
+            grad_norm=None if grad is None else tensor_values.norm(grad),
         )  # fmt: skip
-    saved, is_freed = saved_by(function, labels)
+    saved, is_freed = saved_by(function, tensor_names)
     return GraphNode(
-        number, name, "op", labels.of_function(function), output_words(function), saved,
+        number, name, "op", tensor_names.of_function(function), output_words(function), saved,
         marks=("freed",) if is_freed else (),
     )  # fmt: skip
 
 
 def describe_after(node: GraphNode, function: Any) -> GraphNode:
     """A leaf with the `.grad` that it has now."""
-    grad = peek.gradient(function.variable)
+    grad = access.gradient(function.variable)
     if grad is None:
         return node
-    return replace(node, grad=peek.words(grad), grad_norm=values.norm(grad))
+    return replace(node, grad=access.words(grad), grad_norm=tensor_values.norm(grad))
 
 
 def output_words(function: Any) -> str:
     """The words of what the operation made, from the metadata that autograd keeps of it."""
     try:
         one = function._input_metadata[0]
-        return peek.words_of_shape(one.dtype, tuple(map(int, one.shape)), str(one.device))
+        return access.words_of_shape(one.dtype, tuple(map(int, one.shape)), str(one.device))
     except Exception:  # older torch, a nested tensor
         return ""
 
 
-def saved_by(function: Any, labels: Labels) -> tuple[tuple[Saved, ...], bool]:
+def saved_by(function: Any, tensor_names: TensorNames) -> tuple[tuple[Saved, ...], bool]:
     """What a node keeps for backward, and whether it has let go of it.
 
     No hook of the learner's is called: a tensor that one would bring back is not looked at.
@@ -202,7 +202,7 @@ def saved_by(function: Any, labels: Labels) -> tuple[tuple[Saved, ...], bool]:
             if getattr(one, "unpack_hook", None) is not None:
                 found.append(Saved(name, "kept by a hook"))
             elif getattr(one, "data", None) is not None:
-                found.append(labels.saved(name, one.data, outside=outside))
+                found.append(tensor_names.saved(name, one.data, outside=outside))
             else:
                 is_freed = is_freed or is_gone(function, f"_saved_{name}", one)
     return tuple(found[:MOST_SAVED]), is_freed

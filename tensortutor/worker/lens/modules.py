@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_MODULES, ModuleInfo, Modules, ParameterInfo
-from tensortutor.worker.lens import peek, values
+from tensortutor.worker.lens import access, tensor_values
 from tensortutor.worker.lens.budget import Budget
 
 MOST_PARAMETERS = 2000
@@ -31,7 +31,7 @@ def walk(name: str, root: Any) -> Iterator[tuple[str, int, Any]]:
     todo = [(name, 0, root)]
     while todo:
         path, depth, module = todo.pop()
-        if id(module) in seen or not peek.is_module(module):
+        if id(module) in seen or not access.is_module(module):
             continue
         seen.add(id(module))
         yield path, depth, module
@@ -41,16 +41,16 @@ def walk(name: str, root: Any) -> Iterator[tuple[str, int, Any]]:
 
 def children(module: Any) -> list[tuple[str, Any]]:
     """The modules directly inside."""
-    found = peek.attributes(module).get("_modules")
+    found = access.attributes(module).get("_modules")
     return [(str(k), v) for k, v in found.items()] if type(found) is dict else []
 
 
 def tensors_in(module: Any, kind: str) -> list[tuple[str, Any]]:
     """kind: "_parameters" or "_buffers". Those that are None are left out."""
-    found = peek.attributes(module).get(kind)
+    found = access.attributes(module).get(kind)
     if type(found) is not dict:
         return []
-    return [(str(k), v) for k, v in found.items() if v is not None and peek.is_tensor(v)]
+    return [(str(k), v) for k, v in found.items() if v is not None and access.is_tensor(v)]
 
 
 class Forest:
@@ -65,11 +65,11 @@ class Forest:
         """One module."""
         count, trainable = counts(module)
         return ModuleInfo(
-            path=peek.cut(path, LONGEST_PATH),
+            path=access.cut(path, LONGEST_PATH),
             depth=depth,
-            type=peek.class_name(module),
+            type=access.class_name(module),
             detail=detail(module),
-            training=peek.attributes(module).get("training") is True,
+            training=access.attributes(module).get("training") is True,
             count=count,
             trainable=trainable,
             parameters=self._tensors(path, module, "_parameters"),
@@ -84,19 +84,19 @@ class Forest:
     def _tensor(self, path: str, name: str, tensor: Any) -> ParameterInfo:
         tied = self._first.setdefault(id(tensor), path)
         try:
-            grad = peek.gradient(tensor)
+            grad = access.gradient(tensor)
             on_time = self._budget.left(0.4)
             return ParameterInfo(
-                name=peek.cut(name),
+                name=access.cut(name),
                 words=words_of(tensor),
                 count=numel(tensor),
-                trainable=peek.get_requires_grad(tensor),
-                norm=values.norm(tensor) if on_time and not is_lazy(tensor) else None,
-                grad_norm=values.norm(grad) if on_time and grad is not None else None,
-                tied="" if tied == path else peek.cut(tied, LONGEST_PATH),
+                trainable=access.get_requires_grad(tensor),
+                norm=tensor_values.norm(tensor) if on_time and not is_lazy(tensor) else None,
+                grad_norm=tensor_values.norm(grad) if on_time and grad is not None else None,
+                tied="" if tied == path else access.cut(tied, LONGEST_PATH),
             )
         except Exception as error:  # a subclass of its own, a poisoned device
-            return ParameterInfo(peek.cut(name), peek.cut(f"? {type(error).__name__}"), 0)
+            return ParameterInfo(access.cut(name), access.cut(f"? {type(error).__name__}"), 0)
 
 
 def is_lazy(tensor: Any) -> bool:
@@ -106,12 +106,12 @@ def is_lazy(tensor: Any) -> bool:
 
 def words_of(tensor: Any) -> str:
     """The words, "not yet initialised" where there is no shape."""
-    return "not yet initialised" if is_lazy(tensor) else peek.words(tensor)
+    return "not yet initialised" if is_lazy(tensor) else access.words(tensor)
 
 
 def numel(tensor: Any) -> int:
     """Elements, 0 where that is open."""
-    return 0 if is_lazy(tensor) else int(peek.Base.numel(tensor))
+    return 0 if is_lazy(tensor) else int(access.Base.numel(tensor))
 
 
 def parameters_of(found: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -133,7 +133,7 @@ def counts(module: Any) -> tuple[int, int]:
     }
     try:
         all_of_them = sum(numel(t) for t in tensors.values())
-        training = sum(numel(t) for t in tensors.values() if peek.get_requires_grad(t))
+        training = sum(numel(t) for t in tensors.values() if access.get_requires_grad(t))
     except Exception:  # a subclass that does not tell its shape
         return 0, 0
     return all_of_them, training
@@ -145,6 +145,6 @@ def detail(module: Any) -> str:
     if not str(getattr(method, "__module__", "")).startswith("torch.nn."):
         return ""
     try:
-        return peek.cut(" ".join(str(method(module)).split()))
+        return access.cut(" ".join(str(method(module)).split()))
     except Exception:  # a module that was taken apart
         return ""

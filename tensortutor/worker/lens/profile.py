@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import MOST_ROWS, Allocator, Peak, Profile, ProfileRow, Share
-from tensortutor.worker.lens import peek
+from tensortutor.worker.lens import access
 from tensortutor.worker.lens.backward import AUTOGRAD
-from tensortutor.worker.lens.stages import Stages, cuda
+from tensortutor.worker.lens.step_timing import StepTiming, cuda
 
 MOST_STEPS = 40
 """The table is of so many training steps: more take seconds to sum up and tell the same."""
@@ -58,7 +58,7 @@ class Profiler:
 
         self._note = PROFILES_ITSELF if any(word in source for word in OWN_PROFILING) else ""
         self._may_use_alarm = not any(word in source for word in OWN_ALARMS)
-        self._stages = Stages(self._after_step)
+        self._stages = StepTiming(self._after_step)
         self._results: Any = None
         self._running = False
         self._begun = self._ended = 0.0
@@ -75,7 +75,7 @@ class Profiler:
                 if not self._note:
                     self._start(stack)
             except Exception as error:  # another version of torch; the program runs all the same
-                self._note = peek.cut(f"The profiler cannot be used: {error}")
+                self._note = access.cut(f"The profiler cannot be used: {error}")
             self._begun = time.perf_counter()
             try:
                 yield
@@ -139,7 +139,7 @@ class Profiler:
 def row(name: str, one: Sum) -> ProfileRow:
     """A row of the table."""
     return ProfileRow(
-        peek.cut(name, LONGEST_NAME), one.calls, one.self_ns / 1e6, one.total_ns / 1e6, one.bytes,
+        access.cut(name, LONGEST_NAME), one.calls, one.self_ns / 1e6, one.total_ns / 1e6, one.bytes,
         one.device_ns / 1e6, one.device_ns / 1e6,
     )  # fmt: skip
 

@@ -1,218 +1,238 @@
-"""Follows the learner's lines: counts them, and looks at what they made as time allows."""
+"""Records what the learner's lines make: each line is followed for its first passes, then let go.
+
+A line that has been let go costs next to nothing. What it made last is read at the end from the
+names that still hold it.
+"""
 
 import ast
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from tensortutor.worker.lens.layers import Layer
-from tensortutor.worker.lens.looks import (
+from tensortutor.worker.lens.snapshots import (
     MISSING,
     NONFINITE,
-    Called,
-    Seen,
+    LearnerFunction,
+    ModuleRef,
+    TensorSnapshot,
     nonfinite,
-    note,
-    see,
+    operand_snapshot,
+    tensor_snapshot,
     value_at,
 )
 from tensortutor.worker.lens.statements import Path, Plan, Statement, Target, plan
 
-ALWAYS = 4
-"""The first executions of a line are looked at whatever it costs."""
-SHARE = 0.01
-"""Of the program's time, for looks."""
-GENEROUS_S = 0.004
-"""So much they may take in any case."""
+FIRST_PASSES = 64
+"""So many executions of a line, and calls of a function, are followed."""
+FEWEST_PASSES = 4
+"""So many when the lens has used up its time. Views and copies are told by these, too."""
+BUDGET_S = 0.25
+"""Processor time that the lens may spend on looking at values in one run."""
 LONGEST_S = 5e-5
 """A look that seems to take longer was interrupted by another process."""
-MOST_GLIMPSES = 64
+MOST_TARGETS = 64
 FUNCTION = 0x3
 """The flags of a function's code: it has fast locals of its own (a module and a class have not)."""
 GENERATOR = 0x20 | 0x80 | 0x200
-LASTING = (Layer, Called)
+AT_END = 0
+"""In place of the number of an execution: seen when the function or the program had ended."""
 clock = time.thread_time
 
 
 @dataclass(eq=False)
-class Glimpse:
-    """What a target was at the last look. at: the execution. varies: between the looks.
+class Stored:
+    """What a target was when it was last seen. at: the execution, or AT_END."""
 
-    looks: how many there were. sound: the last execution after which it was seen to be finite.
-    """
-
-    seen: Seen
+    seen: TensorSnapshot
     how: str
     at: int
     copied: bool | None = None
     detached: str = ""
     device_from: Any = None
     dtype_from: Any = None
-    varies: bool = False
-    looks: int = 1
-    sound: int = 0
 
 
-class First(NamedTuple):
-    """Where NaN or infinity was first seen. at: the execution.
+class FirstSeen(NamedTuple):
+    """Where NaN or infinity was first seen. at: the execution, or AT_END.
 
-    sound: the last execution after which it was seen to be finite, 0 if none. witness: a number of
-    the loop around it, which was finite `ago` iterations before; "" if none was asked.
+    after_gap: some lines had been let go by then.
     """
 
     record: "Record"
     name: str
     at: int
-    sound: int
-    witness: str = ""
-    ago: int = 0
+    after_gap: bool
 
 
 @dataclass(eq=False)
 class Record:
     """What is known of a statement.
 
-    count: its executions; next: the one to look at next; looked: the last one. before: what its
-    operands were before the last look; fresh: those that may be something else the next time.
-    is_paced: its executions are counted although it is not followed. at_least: they are not.
+    count: its executions that were followed; let_go: there were more. before: what its operands
+    were before the last one; fresh: those that may be something else the next time. callers: of a
+    function's head, the statements that have called it through somebody else's functions.
     """
 
     statement: Statement
     lines: range = range(0)
     is_block: bool = False
     count: int = 0
-    next: int = 1
-    looked: int = 0
+    let_go: bool = False
     before: dict[Path, Any] = field(default_factory=dict)
     fresh: tuple[Path, ...] | None = None
-    glimpses: dict[str, Glimpse] = field(default_factory=dict)
-    returned: dict[CodeType, Seen] = field(default_factory=dict)
-    is_paced: bool = False
-    at_least: bool = False
+    stored: dict[str, Stored] = field(default_factory=dict)
+    returned: dict[CodeType, TensorSnapshot] = field(default_factory=dict)
+    callers: set["Record"] = field(default_factory=set)
 
 
 class Recorder:
     """The records of a program.
 
-    firsts: where NaN and infinity ("nan", "inf") were first seen. witness: see `First`. waiting: by
-    the frame's id, the statement under way in a generator or coroutine that will go on.
+    limit: how many executions of a line are followed. firsts: where NaN and infinity ("nan",
+    "inf") were first seen. waiting: by the frame's id, the statement under way in a generator or
+    coroutine that will go on.
     """
 
     def __init__(
-        self, tree: ast.Module, code: CodeType, on_leave: Callable[[FrameType], None] | None = None
+        self,
+        tree: ast.Module,
+        code: CodeType,
+        on_leave: Callable[[FrameType], None] | None = None,
+        *,
+        everything: bool = False,
     ) -> None:
-        """on_leave: called with the frame of a function that is about to go."""
+        """on_leave: called with the frame of a function that is about to go.
+
+        everything: follow every execution, whatever it costs.
+        """
         self.on_leave = on_leave
         self.path = code.co_filename
+        self.code = code
+        self.everything = everything
+        self.limit: float = math.inf if everything else FIRST_PASSES
         self.plan: Plan = plan(tree, code)
         self.by_line = {
             line: Record(one, range(one.line, one.end_line + 1), bool(one.body))
             for line, one in self.plan.by_line.items()
         }
         self.functions = {line: Record(one) for line, one in self.plan.functions.items()}
+        self.at_line = {n: r for r in reversed(self.by_line.values()) for n in r.lines}
         self.stack: list[Activation] = []
-        self.firsts: dict[str, First] = {}
-        self.witness = ("", 0)
+        self.firsts: dict[str, FirstSeen] = {}
         self.failures = 0
         self.waiting: dict[int, Record] = {}
         self._by_code: dict[int, list[Record]] = {}
         self._spent = 0.0
-        self._begun = clock()
+        self._has_gap = False
+
+    def is_let_go(self, record: Record) -> bool:
+        """It has been followed often enough. Marks it: it is about to be executed again."""
+        if record.count < self.limit * record.statement.runs:
+            return False
+        record.let_go = self._has_gap = True
+        return True
 
     def enter(self, frame: FrameType) -> "Activation | None":
         """A function of the learner's file begins or, if it is a generator, goes on.
 
-        None: its lines need not be followed this time.
+        None: it has been let go.
         """
         code = frame.f_code
         head = self.functions.get(code.co_firstlineno)
         if head is None or (code.co_flags & GENERATOR and frame.f_lineno != code.co_firstlineno):
-            found = Activation(self, always=True)
-            found.pending = self.waiting.pop(id(frame), None)
-            return found
-        head.count += 1
-        if head.count >= head.next:
-            self.look(head, frame)
-        elif head.statement.straight:
+            resumed = Activation(self)
+            resumed.pending = self.waiting.pop(id(frame), None)
+            return resumed
+        if self.is_let_go(head):
+            self._let_body_go(head)
             return None
-        return Activation(self, always=head.count <= ALWAYS)
+        head.count += 1
+        self.look(head, frame)
+        activation = Activation(self)
+        back = frame.f_back
+        is_direct = back is not None and back.f_code.co_filename == self.path
+        if activation.caller is not None and not is_direct:
+            head.callers.add(activation.caller)
+        return activation
+
+    def _let_body_go(self, head: Record) -> None:
+        """A function is called once more than it is followed."""
+        for line in head.statement.body:
+            if line in self.by_line:
+                self.by_line[line].let_go = True
+
+    def mark_missed_calls(self) -> None:
+        """Functions were called unseen if a line that calls them has been let go: mark them."""
+        todo = [head for head in self.functions.values() if not head.let_go]
+        while missed := [one for one in todo if any(line.let_go for line in one.callers)]:
+            for head in missed:
+                head.let_go = True
+                self._let_body_go(head)
+            todo = [head for head in todo if not head.let_go]
 
     def prepare(self, record: Record, frame: FrameType) -> None:
         """Note what the operands of a statement are, before it runs."""
         begun = clock()
         try:
             names = frame.f_locals
-            where = record.count <= ALWAYS
             paths = record.statement.operands if record.fresh is None else record.fresh
             before = record.before
             for path in paths:
-                found = note(value_at(path, names, frame), self.path, where=where)
+                value = value_at(path, names, frame.f_globals)
+                found = operand_snapshot(value, self.path, where=record.count <= FEWEST_PASSES)
                 if found is not MISSING:
                     before[path] = found
                 elif path in before:
                     del before[path]
-            if record.fresh is None and record.count >= ALWAYS:
+            if record.fresh is None and record.count >= FEWEST_PASSES:
                 # What held nothing of interest so far, or a module, is not asked again.
-                record.fresh = tuple(p for p in before if not isinstance(before[p], LASTING))
+                constant = (LearnerFunction, ModuleRef)
+                record.fresh = tuple(p for p in before if not isinstance(before[p], constant))
         except Exception:
             self.failures += 1
-        self.charge(clock() - begun)
-        if not record.statement.targets:
-            self._later(record)
+        self.charge(begun)
 
-    def look(self, record: Record, frame: FrameType, only: frozenset[Path] | None = None) -> None:
+    def look(self, record: Record, frame: FrameType) -> None:
         """Look at what a statement has stored."""
-        record.looked = record.count
         begun = clock()
         try:
             names = frame.f_locals
             for target in record.statement.targets:
-                if only is None or target.path in only:
-                    self._glimpse(record, target, value_at(target.path, names, frame))
+                value = value_at(target.path, names, frame.f_globals)
+                self._store(record, target, value, record.count)
         except Exception:
             self.failures += 1
-        self.charge(clock() - begun)
-        self._later(record)
+        self.charge(begun)
 
-    def _later(self, record: Record) -> None:
-        """When to look at this statement again."""
-        record.next = record.count + 1
-        if record.count >= ALWAYS and not self.affordable():
-            record.next += record.count >> 3
+    def charge(self, begun: float) -> None:
+        """Looking began at this time, and has ended. Without time, follow the first few only."""
+        self._spent += min(clock() - begun, LONGEST_S)
+        if self._spent > BUDGET_S and not self.everything:
+            self.limit = FEWEST_PASSES
 
-    def charge(self, seconds: float) -> None:
-        """So much was spent on looking."""
-        self._spent += min(seconds, LONGEST_S)
-
-    def affordable(self) -> bool:
-        """The looks have taken no more than their share so far."""
-        return self._spent <= GENEROUS_S + SHARE * (clock() - self._begun)
-
-    def _glimpse(self, record: Record, target: Target, value: Any) -> None:
-        where = record.count <= ALWAYS
-        seen = see(value, where=where)
+    def _store(self, record: Record, target: Target, value: Any, at: int) -> None:
+        where = 0 < at <= FEWEST_PASSES
+        seen = tensor_snapshot(value, where=where)
         if seen is None:
-            if type(value) in (tuple, list) and target.how == "made" and len(value) <= ALWAYS:
+            if type(value) in (tuple, list) and target.how == "made" and len(value) <= 4:
                 for index, item in enumerate(value):
-                    part = Target((*target.path, f"[{index}]"), target.how)
-                    if see(item) is not None:
-                        self._glimpse(record, part, item)
+                    if tensor_snapshot(item) is not None:
+                        part = Target((*target.path, f"[{index}]"), target.how)
+                        self._store(record, part, item, at)
             return
         name = target.name
-        glimpse = record.glimpses.get(name)
-        if glimpse is None:
-            if len(record.glimpses) >= MOST_GLIMPSES:
+        stored = record.stored.get(name)
+        if stored is None:
+            if len(record.stored) >= MOST_TARGETS:
                 return
-            glimpse = record.glimpses[name] = Glimpse(seen, target.how, record.count)
+            stored = record.stored[name] = Stored(seen, target.how, at)
         if where:
-            compare(glimpse, seen, record.before, target.path)
-        glimpse.looks += 1
-        glimpse.varies = glimpse.varies or seen[:2] != glimpse.seen[:2]
-        glimpse.seen = seen
-        glimpse.at = record.count
-        self._search(record, name, seen, value)
+            compare(stored, seen, record.before, target.path)
+        stored.seen, stored.at = seen, at
+        self._search(record, name, seen, value, at)
 
     def leave(self, frame: FrameType, value: Any, caller: Record | None) -> None:
         """A function of the learner's gives back a value, or yields one."""
@@ -221,50 +241,47 @@ class Recorder:
             return
         begun = clock()
         try:
-            values = value if type(value) is tuple and len(value) <= ALWAYS else (value,)
+            values = value if type(value) is tuple and len(value) <= 4 else (value,)
             for index, item in enumerate(values):
-                seen = see(item)
+                seen = tensor_snapshot(item)
                 if seen is None:
                     continue
                 name = "return" if len(values) == 1 else f"return[{index}]"
-                before = record.glimpses.get(name)
-                varies = before is not None and (before.varies or before.seen[:2] != seen[:2])
-                glimpse = record.glimpses[name] = Glimpse(
-                    seen, "returned", record.count, varies=varies
-                )
-                if before is not None:
-                    glimpse.looks, glimpse.sound = before.looks + 1, before.sound
-                self._search(record, name, seen, item)
+                record.stored[name] = Stored(seen, "returned", record.count)
+                self._search(record, name, seen, item, record.count)
                 if caller is not None and len(values) == 1:
                     caller.returned[frame.f_code] = seen
         except Exception:
             self.failures += 1
-        self.charge(clock() - begun)
+        self.charge(begun)
 
-    def _search(self, record: Record, name: str, seen: Seen, value: Any) -> None:
-        if len(self.firsts) == len(NONFINITE) or not seen.dtype.is_floating_point:
-            return
-        kinds, glimpse = nonfinite(value, seen), record.glimpses[name]
-        for kind in kinds or ():
-            first = First(record, name, record.count, glimpse.sound, *self.witness)
-            self.firsts.setdefault(kind, first)
-        if kinds == ():
-            glimpse.sound = record.count
+    def _search(self, record: Record, name: str, seen: TensorSnapshot, value: Any, at: int) -> None:
+        """Look for the first NaN and the first infinity."""
+        is_open = len(self.firsts) < len(NONFINITE) or at == AT_END
+        if is_open and seen.dtype.is_floating_point:
+            for kind in nonfinite(value, seen) or ():
+                first = self.firsts.get(kind)
+                # What was seen after a gap may come from inside the gap: from a line let go.
+                if first is None or (at == AT_END != first.at and first.after_gap):
+                    self.firsts[kind] = FirstSeen(record, name, at, self._has_gap)
 
-    def last_looks(self, frame: FrameType) -> None:
-        """The names of a frame that is about to go still hold what was stored last."""
-        waiting = self.waiting.get(id(frame))
-        for record in self.of_function(frame.f_code):
-            if record is not waiting and record.looked < record.count and record.statement.sole:
-                self.look(record, frame, record.statement.sole)
+    def last_values(
+        self, code: CodeType, names: Mapping[str, Any], globals_: Mapping[str, Any], id_: int = 0
+    ) -> None:
+        """The names of a scope that ends: they still hold what lines that were let go made last.
 
-    def settle(self) -> None:
-        """A straight function's lines ran as often as it was called, followed or not."""
-        for head in self.functions.values():
-            if head.statement.straight:
-                for line in head.statement.body:
-                    if line in self.by_line:
-                        self.by_line[line].count = head.count
+        id_: of the scope's frame.
+        """
+        waiting = self.waiting.get(id_)
+        try:
+            for record in self.of_function(code):
+                if record.let_go and record is not waiting:
+                    for target in record.statement.targets:
+                        if target.path in record.statement.sole:
+                            value = value_at(target.path, names, globals_)
+                            self._store(record, target, value, AT_END)
+        except Exception:
+            self.failures += 1
 
     def of_function(self, code: CodeType) -> list[Record]:
         """The records of the statements that run in a function's own frame."""
@@ -279,47 +296,37 @@ class Recorder:
 class Activation:
     """One call of a function of the learner's file, or the run of the module.
 
-    always: look at what it leaves behind, whatever it costs. pending: the statement under way.
-    caller: the one that was under way when the call began.
+    pending: the statement under way. caller: the one that was under way when the call began.
     """
 
-    __slots__ = ("_always", "_lines", "_recorder", "caller", "pending")
+    __slots__ = ("_lines", "_recorder", "caller", "pending")
 
-    def __init__(self, recorder: Recorder, *, always: bool) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self.pending: Record | None = None
         self.caller = recorder.stack[-1].pending if recorder.stack else None
         recorder.stack.append(self)
         self._recorder = recorder
         self._lines = recorder.by_line
-        self._always = always
 
-    def trace(self, frame: FrameType, event: str, value: Any) -> None:
-        """The frame's trace function. Its first part is what every line of the program pays for.
-
-        None tells Python to go on with the same function.
-        """
-        try:
-            if event == "line":
-                line = frame.f_lineno
-                record = self._lines.get(line)
-                pending = self.pending
-                if pending is not None:
-                    if record is None and line in pending.lines:
-                        return  # a further line of the same statement
-                    if pending.is_block or pending.count >= pending.next:
-                        self._finish(pending, frame, line)
-                self.pending = record
-                if record is not None:
-                    if not record.is_block:
-                        record.count += 1
-                    if record.count >= record.next and record.statement.operands:
-                        self._recorder.prepare(record, frame)
-            elif event == "exception":
-                self.fail(value[0])
-            elif event == "return":
-                self.leave(frame, value)
-        except RecursionError:
-            self.pending = None  # the program is about to find its limit by itself
+    def line(self, frame: FrameType, line: int) -> bool:
+        """A line begins. Returns whether it is one that has been let go."""
+        record = self._lines.get(line)
+        pending = self.pending
+        if pending is not None:
+            if record is None and line in pending.lines:
+                return False  # a further line of the same statement
+            self._finish(pending, frame, line)
+        self.pending = record
+        if record is None:
+            return False
+        if self._recorder.is_let_go(record):
+            self.pending = None
+            return True
+        if not record.is_block:
+            record.count += 1
+        if record.statement.operands:
+            self._recorder.prepare(record, frame)
+        return False
 
     def fail(self, kind: type) -> None:
         """The statement has come to nothing; but what is awaited ends in a StopIteration, too."""
@@ -332,39 +339,42 @@ class Activation:
         self.pending = None
         if pending is not None and pending.statement.waits and frame.f_code.co_flags & GENERATOR:
             recorder.waiting[id(frame)] = pending  # unless the frame goes, it goes on
-        elif pending is not None and not pending.is_block and pending.count >= pending.next:
+        elif pending is not None and not pending.is_block:
             self._finish(pending, frame, 0)
         if recorder.stack and recorder.stack[-1] is self:
             recorder.stack.pop()
-        if self._always or recorder.affordable():
-            if value is not None:
-                recorder.leave(frame, value, self.caller)
-            recorder.last_looks(frame)
-            if recorder.on_leave is not None and frame.f_code.co_flags & FUNCTION == FUNCTION:
+        if value is not None:
+            recorder.leave(frame, value, self.caller)
+        if frame.f_code.co_flags & FUNCTION == FUNCTION:
+            recorder.last_values(frame.f_code, frame.f_locals, frame.f_globals, id(frame))
+            if recorder.on_leave is not None:
                 recorder.on_leave(frame)
 
     def _finish(self, record: Record, frame: FrameType, line: int) -> None:
-        """A statement has run: is it worth a look?"""
+        """A statement has run: look at what it stored."""
         if record.is_block:
-            if line not in record.statement.body:
-                return
+            body = record.statement.body
+            if line not in body:
+                if body.start > record.statement.line or (record.count and not record.let_go):
+                    return
+                record.let_go = True  # a loop on one line, of whose passes Python tells nothing
             record.count += 1
-        if record.statement.targets and record.count >= record.next:
+        if record.statement.targets:
             self._recorder.look(record, frame)
 
 
-def compare(glimpse: Glimpse, seen: Seen, before: dict[Path, Any], path: Path) -> None:
+def compare(stored: Stored, seen: TensorSnapshot, before: dict[Path, Any], path: Path) -> None:
     """What became of the operands: a copy or a view, another device or dtype, detached."""
-    tensors = {way: one for way, one in before.items() if type(one) is Seen}
+    tensors = {way: one for way, one in before.items() if type(one) is TensorSnapshot}
     origin = tensors.get(path)
     if len(tensors) == 1:
         (origin,) = tensors.values()
         if seen.start and origin.start:
-            glimpse.copied = seen.start != origin.start
+            stored.copied = seen.start != origin.start
     if origin is not None:
-        glimpse.device_from = origin.device if origin.device != seen.device else None
-        glimpse.dtype_from = origin.dtype if origin.dtype != seen.dtype else None
+        stored.device_from = origin.device if origin.device != seen.device else None
+        stored.dtype_from = origin.dtype if origin.dtype != seen.dtype else None
     for way, one in tensors.items():
         shares = seen.start and one.start == seen.start and way != path
         if shares and one.requires_grad and not seen.requires_grad:
-            glimpse.detached = "".join(way)
+            stored.detached = "".join(way)

@@ -42,9 +42,9 @@ class Statement:
 
     tick: the line whose event stands for one execution; runs: how often that line comes in one.
     body: the lines of a block, whose head counts as executed when the body begins. expressions:
-    what is computed. operands: the ways to the values that it is computed from. straight: the head
-    of a function each of whose statements runs exactly once in a call that does not raise. waits:
-    the frame may come and go while it is under way: it has an `await` or a `yield`.
+    what is computed. operands: the ways to the values that it is computed from. waits: the
+    frame may come and go while it is under way: it has an `await` or a `yield`. sole: the names
+    that no other statement of the same function stores.
     """
 
     line: int
@@ -56,7 +56,6 @@ class Statement:
     tick: int = 0
     runs: int = 1
     sole: frozenset[Path] = field(default_factory=frozenset)
-    straight: bool = False
     waits: bool = False
 
 
@@ -175,23 +174,7 @@ def _head(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Statement:
     targets = tuple(Target((one.arg,), "argument") for one in names)
     end = max([node.lineno, *(one.end_lineno or 0 for one in names)])
     body = range(node.body[0].lineno, (node.end_lineno or end) + 1)
-    return Statement(
-        node.lineno, end, targets, (), (), body, node.lineno, straight=is_straight(node)
-    )
-
-
-SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Pass)
-
-
-def is_straight(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """No branch, no loop, no yield, nothing behind a return, no further function."""
-    return (
-        isinstance(node, ast.FunctionDef)
-        and node.body[0].lineno > node.lineno
-        and all(type(one) in SIMPLE for one in node.body)
-        and not any(type(one) is ast.Return for one in node.body[:-1])
-        and not any(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in ast.walk(node))
-    )
+    return Statement(node.lineno, end, targets, (), (), body, node.lineno)
 
 
 def _targets(node: ast.stmt, inner: list[ast.AST]) -> Iterator[Target]:
@@ -211,11 +194,6 @@ def _targets(node: ast.stmt, inner: list[ast.AST]) -> Iterator[Target]:
             yield from _stored(one.target, "made")
         elif isinstance(one, ast.Call):
             yield from _changed(one)
-
-
-def stores_in_head(node: ast.While) -> bool:
-    """Its condition stores something: `while (batch := next(batches)) is not None`."""
-    return any(True for _ in _targets(node, list(within(node.test))))
 
 
 def _stored(target: ast.expr, how: str) -> Iterator[Target]:

@@ -1,0 +1,403 @@
+"""One lesson being worked on: where the learner is, what was written and answered, what counts.
+
+The rules of both faces: the app holds a session for as long as a lesson is open, a command for as
+long as it runs. What cannot be kept is reported as a sentence through `report`, and work goes on:
+everything is also held in memory until the screen closes.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tensortutor.course.material import Step
+from tensortutor.course.model import JUDGED, Course, Lesson
+from tensortutor.learner import answers
+from tensortutor.learner.errors import StorageError
+from tensortutor.learner.file_watch import FileWatch
+from tensortutor.learner.guesses import Guess, guesses
+from tensortutor.learner.progress import Progress
+from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
+from tensortutor.learner.workspace import Workspace, file_name
+from tensortutor.protocol.events import Judged
+
+T = TypeVar("T")
+IDLE_S = 300.0
+"""Time between two actions counts as spent on the lesson up to this."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The text of a pane. editable: False when the file could not be read and must not change."""
+
+    name: str
+    text: str
+    editable: bool
+
+
+class LessonSession:
+    """A lesson, the learner's place in it, and what they did."""
+
+    def __init__(
+        self,
+        course: Course,
+        lesson: Lesson,
+        progress: Progress,
+        workspace: Workspace,
+        report: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        at: int | None = None,
+        *,
+        holds_earlier: bool = False,
+    ) -> None:
+        # holds_earlier: guesses of earlier sessions wait for their run too. A command's session
+        # ends before the run; the app's next visit shows what they were worth.
+        self.course = course
+        self.lesson = lesson
+        self._progress = progress
+        self._workspace = workspace
+        self._report = report
+        self._clock = clock
+        self._since = clock()
+        self._pending: dict[int, str] = {}
+        self._known: dict[int, str] = {}
+        self._unreadable: set[int] = set()
+        self._watches: dict[int, FileWatch] = {}
+        self._failing = False
+        self.shown: tuple[Lesson, ...] = ()
+        id = lesson.id
+        nothing: frozenset[Any] = frozenset()
+        no_answers: dict[tuple[int, int], tuple[str, bool]] = {}
+        self.passed: frozenset[str] = self._tried(progress.passed, nothing)
+        self._afresh: frozenset[str] = self._tried(progress.afresh, nothing)
+        self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
+        self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
+        self.answered = self._tried(lambda: progress.answers(id), no_answers)
+        self._revealed = {*self.steps_done}
+        if not holds_earlier:
+            self._revealed |= {n for n in range(len(lesson.steps)) if self._all_answered(n)}
+        self._skipped: set[int] = set()
+        place = self._tried(lambda: progress.step_of(id), 0) if at is None else at
+        self.index = min(place, len(lesson.steps) - 1)
+
+    # Where the learner is
+
+    @property
+    def step(self) -> Step:
+        """The step that is shown."""
+        return self.lesson.steps[self.index]
+
+    @property
+    def judged(self) -> bool:
+        """Whether this step's code is what the checks judge."""
+        return self.step.pane is not None and self.step.pane.kind in JUDGED
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the lesson's checks have passed, today or before."""
+        return self.lesson.id in self.passed
+
+    @property
+    def task_number(self) -> int:
+        """The number, from 1, of the step that the checks judge."""
+        return self.lesson.steps.index(self.lesson.task) + 1
+
+    def go(self, index: int) -> None:
+        """Show another step. The one that is left counts as done if nothing in it is open."""
+        self.flush()
+        if index > self.index and self._complete():
+            self._done(self.index)
+        self.index = index
+        self.arrive()
+
+    def arrive(self) -> None:
+        """Remember this lesson and step as the place to come back to."""
+        self._keep(lambda: self._progress.set_place(self.lesson.id, self.index))
+
+    def finish(self) -> None:
+        """The lesson is left: keep everything."""
+        self.flush()
+        if self.index == len(self.lesson.steps) - 1 and self._complete():
+            self._done(self.index)
+        now = self._clock()
+        spent = min(now - self._since, IDLE_S)
+        self._since = now
+        self._keep(lambda: self._progress.add_time(self.lesson.id, spent))
+
+    def tick(self) -> None:
+        """The learner did something: the time since the last action was spent here."""
+        if self._clock() - self._since > 30:
+            spent = min(self._clock() - self._since, IDLE_S)
+            self._since = self._clock()
+            self._keep(lambda: self._progress.add_time(self.lesson.id, spent))
+
+    def _complete(self) -> bool:
+        if self.judged and not self.is_passed:
+            return False
+        return self.step.optional or self.next_question() is None
+
+    def _done(self, index: int) -> None:
+        if index not in self.steps_done:
+            self.steps_done.add(index)
+            self._keep(lambda: self._progress.mark_step(self.lesson.id, index))
+
+    # What follows
+
+    @property
+    def following(self) -> Lesson | None:
+        """The lesson to go on with."""
+        return next_lesson(self.course, self.lesson.id, self.passed, self._afresh)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the lesson is passed, or known by a later one that was."""
+        return self.is_passed or self.lesson.id in credit(self.course, self.passed, self._afresh)
+
+    def judge(self, event: Judged) -> tuple[Lesson, ...]:
+        """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
+        total = len(event.passed) + len(event.failed) + len(event.missing)
+        id = self.lesson.id
+        self._keep(
+            lambda: self._progress.record_attempt(id, event.ok, len(event.passed), total),
+        )
+        if not event.ok:
+            return ()
+        self._done(self.task_number - 1)
+        if id in self.passed:
+            self.shown = ()
+            return ()
+        opened = opened_by(self.course, id, self.passed, self._afresh)
+        self.shown = shown_by(self.course, id, self.passed, self._afresh)
+        below = frozenset(one.id for one in built_on(self.course, self.lesson))
+        self.passed, self._afresh = self.passed | {id}, self._afresh - {id} - below
+        self._keep(lambda: self._progress.mark_passed(id, below))
+        return opened
+
+    # Hints and questions
+
+    def hint(self) -> int:
+        """Show one more hint, if there is one. Returns how many are shown."""
+        if self.hints_shown < len(self.step.hints):
+            self.hints_shown += 1
+            self._keep(lambda: self._progress.show_hint(self.lesson.id))
+        return self.hints_shown
+
+    def answer(self, question: int, value: Any) -> bool:
+        """Record an answer to one of this step's questions. Returns whether it is right."""
+        quiz = self.step.quizzes[question]
+        right = answers.is_right(quiz, value)
+        text = answers.written(quiz, value)
+        self.answered[self.index, question] = (text, right)
+        id, step = self.lesson.id, self.index
+        self._keep(lambda: self._progress.record_answer(id, step, question, text, right))
+        return right
+
+    def given(self, question: int) -> tuple[str, bool] | None:
+        """The latest answer to one of this step's questions."""
+        return self.answered.get((self.index, question))
+
+    def next_question(self) -> int | None:
+        """The first of this step's questions that has no answer."""
+        return next((n for n in range(len(self.step.quizzes)) if self.given(n) is None), None)
+
+    @property
+    def questions_left(self) -> int:
+        """How many of this step's questions have no answer."""
+        return sum(self.given(number) is None for number in range(len(self.step.quizzes)))
+
+    def _all_answered(self, index: int) -> bool:
+        quizzes = self.lesson.steps[index].quizzes
+        return all((index, n) in self.answered for n in range(len(quizzes)))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the step's answers are guesses that its run has yet to reveal."""
+        pane = self.step.pane
+        return pane is not None and pane.kind == "predict" and self.index not in self._revealed
+
+    @property
+    def must_answer_first(self) -> bool:
+        """Whether the step's code waits for a guess."""
+        waits = self.is_held and self.index not in self._skipped
+        return waits and self.next_question() is not None
+
+    def skip(self) -> None:
+        """Let this step's code run without the guesses that are missing."""
+        self._skipped.add(self.index)
+
+    def leave_guess(self) -> bool:
+        """Whether a guess waits for a run that never came; asked again, it may be left."""
+        waits = self.is_held and self.index not in self._skipped
+        self._skipped.add(self.index)
+        return waits and self.next_question() is None
+
+    def is_own(self, source: str) -> bool:
+        """Whether this step's code has been changed by the learner."""
+        return self.step.pane is not None and source != self.step.pane.source
+
+    def proofs(self, source: str) -> tuple[str, ...]:
+        """What is to be evaluated when this code has run, if it is the learner's own: by that the
+        guesses are judged. The lesson's code has its answers."""
+        if not self.is_held or not self.is_own(source):
+            return ()
+        return tuple(quiz.proof for quiz in self.step.quizzes)
+
+    def reveal(self, probed: Mapping[int, Any]) -> list[Guess]:
+        """The code has run: the guesses it is held against, once.
+
+        probed: what the proofs gave in the learner's own code. What is kept of a guess stays as it
+        was judged when it was given, by the lesson's code: the review asks about that.
+        """
+        if not self.is_held:
+            return []
+        self._revealed.add(self.index)
+        if self.next_question() is None:
+            self._done(self.index)  # remembered: the next session does not hold these answers
+        given = [self.given(number) for number in range(len(self.step.quizzes))]
+        return guesses(self.step.quizzes, given, probed)
+
+    # Code
+
+    def code(self) -> Code:
+        """The text of this step's pane, as the learner left it."""
+        name = file_name(self.lesson, self.index)
+        pane = self.step.pane
+        assert pane is not None, "only a step with a pane has code"
+        if self.index in self._pending:
+            return Code(name, self._pending[self.index], True)
+        try:
+            text = self._workspace.load(self.lesson, self.index)
+        except StorageError as error:
+            self._unreadable.add(self.index)
+            self._report(str(error))
+            return Code(name, pane.source, False)
+        self._unreadable.discard(self.index)
+        self._known[self.index] = text
+        return Code(name, text, True)
+
+    def task_source(self) -> str:
+        """The learner's code of the step that is judged, with what is not saved yet."""
+        index = self.task_number - 1
+        unsaved = self._pending.get(index)
+        if unsaved is not None:
+            return unsaved
+        return self._tried(lambda: self._workspace.load(self.lesson, index), "")
+
+    @property
+    def path(self) -> Path:
+        """Where this step's code lies, or would lie."""
+        return self._workspace.path(self.lesson, self.index)
+
+    def make_file(self) -> Path | None:
+        """This step's file, with all that was typed in it, for another program to edit.
+
+        None if something could not be saved. Raises StorageError if there can be no file.
+        """
+        if not self.flush():
+            return None
+        watch = self._watch(self.index)
+        path = self._workspace.start(self.lesson, self.index)
+        watch.accept()
+        return path
+
+    def saved_elsewhere(self) -> bool:
+        """Whether another program has saved this step's file since the last time it was so."""
+        return self.step.pane is not None and self._watch(self.index).poll()
+
+    def _watch(self, index: int) -> FileWatch:
+        path = self._workspace.path(self.lesson, index)
+        return self._watches.setdefault(index, FileWatch(path))
+
+    def edit(self, text: str) -> bool:
+        """The learner changed this step's code. Returns whether it is to be saved."""
+        if self.index in self._unreadable:
+            return False
+        if text == self._pending.get(self.index, self._known.get(self.index)):
+            return False
+        self._pending[self.index] = text
+        return True
+
+    def flush(self) -> bool:
+        """Save what is not saved yet. Returns whether everything is."""
+        for index, text in list(self._pending.items()):
+            try:
+                self._save(index, text)
+            except StorageError as error:
+                if not self._failing:
+                    self._report(f"{error} Your text stays in the editor; go on and save later.")
+                self._failing = True
+                return False
+            # Typing may have gone on in the meantime.
+            if self._pending.get(index) == text:
+                del self._pending[index]
+        if self._failing:
+            self._failing = False
+            self._report("Saving works again: your code is kept.")
+        return True
+
+    def _save(self, index: int, text: str) -> None:
+        on_disk = self._workspace.load(self.lesson, index)
+        if on_disk not in (self._known.get(index, on_disk), text):
+            folder = self._workspace.reset(self.lesson, index)
+            self._report(
+                f"{file_name(self.lesson, index)} was changed by another program as well. "
+                f"Its version is kept in {folder}."
+            )
+        watch = self._watch(index)
+        self._workspace.save(self.lesson, index, text)
+        watch.accept()
+        self._known[index] = text
+
+    def changed_elsewhere(self) -> Code | None:
+        """The code, if another program has changed the file and nothing typed here is at stake.
+
+        If the file cannot be read now, the text as it was; it must not change until it can.
+        """
+        if self.step.pane is None or self.index in self._pending:
+            return None
+        known, was_unreadable = self._known.get(self.index), self.index in self._unreadable
+        if was_unreadable and not self._is_readable():
+            return None  # has been told
+        code = self.code()
+        if not code.editable:
+            return replace(code, text=known) if known is not None else code
+        if code.text == known and not was_unreadable:
+            return None
+        if known is not None and not self.path.exists():
+            self._report(
+                f"{self.path} is gone: here is what the step begins with. Undo brings back what "
+                "stood here."
+            )
+        return code
+
+    def _is_readable(self) -> bool:
+        try:
+            self._workspace.load(self.lesson, self.index)
+        except StorageError:
+            return False
+        return True
+
+    def reset(self) -> str | None:
+        """Go back to the code that the step began with. Returns where the learner's is kept.
+
+        None if there was nothing to keep, or if it could not be kept (then nothing changes).
+        """
+        if not self.flush():
+            return None
+        folder = self._tried(lambda: self._workspace.reset(self.lesson, self.index), None)
+        if folder is not None:
+            self._known.pop(self.index, None)
+        return str(folder) if folder else None
+
+    # Keeping
+
+    def _keep(self, action: Callable[[], Any]) -> None:
+        self._tried(action, None)
+
+    def _tried(self, action: Callable[[], T], otherwise: T) -> T:
+        try:
+            return action()
+        except StorageError as error:
+            self._report(str(error))
+            return otherwise

@@ -1,0 +1,164 @@
+"""The names of functions: looked at when a function returns, for afterwards they are gone.
+
+The first call of each, the second, the fourth and so on, as time allows; the last one looked at
+stands in the tables.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from types import FrameType
+
+from tensortutor.protocol.lens import (
+    MOST_MODULES,
+    MOST_TENSORS,
+    Modules,
+    OptimizerInfo,
+    Optimizers,
+    Scope,
+    Storage,
+    TensorInfo,
+    Tensors,
+)
+from tensortutor.worker.lens import access, object_finder
+from tensortutor.worker.lens.budget import Budget
+from tensortutor.worker.lens.modules import modules_of
+from tensortutor.worker.lens.optimizers import optimizers_of
+from tensortutor.worker.lens.snapshots import dispatch_on, profiling, tracing, transforming
+from tensortutor.worker.lens.tensor_names import TensorNames
+from tensortutor.worker.lens.tensor_table import tensors_of
+
+GENEROUS_S = 0.01
+SHARE = 0.005
+ONE_LOOK_S = 0.01
+MOST_SCOPES = 30
+MOST_NAMES = 60
+"""Of a function, so that one does not fill the table."""
+
+
+@dataclass
+class Local:
+    """What a function's names held at the end of one of its calls."""
+
+    scope: Scope
+    tensors: Tensors
+    modules: Modules
+    optimizers: Optimizers
+    ids: dict[str, int]
+
+
+class Scopes:
+    """What the functions of the learner's file left behind, by their names."""
+
+    def __init__(self) -> None:
+        self.locals: dict[str, Local] = {}
+        self._counts: dict[str, int] = {}
+        self._spent = 0.0
+        self._begun = time.thread_time()
+
+    def leave(self, frame: FrameType) -> None:
+        """A function is about to return or raise. Never raises itself."""
+        name = object_finder.function_name(frame.f_code)
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        if count & (count - 1) or not self._may(name):
+            return
+        begun = time.thread_time()
+        try:
+            with access.quietly():
+                self.locals[name] = look(name, frame, count)
+        except Exception:
+            self.locals.pop(name, None)
+        self._spent += time.thread_time() - begun
+
+    def _may(self, name: str) -> bool:
+        """There is time, and the program does not notice."""
+        if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
+            return False
+        if name not in self.locals and len(self.locals) >= MOST_SCOPES:
+            return False
+        return self._spent < GENEROUS_S + SHARE * (time.thread_time() - self._begun)
+
+    def told(self, but: set[str]) -> list[Local]:
+        """All of them but these, with the number of their calls."""
+        return [
+            replace(one, scope=replace(one.scope, calls=self._counts[name]))
+            for name, one in self.locals.items()
+            if name not in but
+        ]
+
+
+def look(name: str, frame: FrameType, count: int) -> Local:
+    """The names of a frame."""
+    finder = object_finder.Finder()
+    inside = {
+        key: value
+        for key, value in object_finder.locals_of(frame).items()
+        if key != "self" or not access.is_module(value)  # it has a name of its own outside
+    }
+    finder.search(object_finder.Namespace(name, inside))
+    found = finder.found
+    found.left_out += max(0, len(found.tensors) - MOST_NAMES)
+    del found.tensors[MOST_NAMES:]
+    budget = Budget(ONE_LOOK_S)
+    scope = Scope(name, frame.f_code.co_firstlineno, count)
+    return Local(
+        scope,
+        tensors_of(found, (scope,), budget, parameters=False),
+        modules_of(found.modules, budget),
+        optimizers_of(found.optimizers, TensorNames(found).names(), budget),
+        {key: id(value) for key, value in (*found.modules, *found.optimizers)},
+    )
+
+
+def with_locals(tensors: Tensors, scopes: list[Local]) -> Tensors:
+    """The table with the functions' names behind the program's own."""
+    infos: list[TensorInfo] = list(tensors.tensors)
+    storages: list[Storage] = list(tensors.storages)
+    told, left_out = list(tensors.scopes), tensors.left_out
+    for one in scopes:
+        more = one.tensors
+        if not more.tensors:
+            continue
+        left_out += more.left_out
+        if len(infos) + len(more.tensors) > MOST_TENSORS:
+            left_out += len(more.tensors)
+            continue
+        by = len(storages)
+        infos += [replace(t, storage=t.storage + by if t.storage else 0) for t in more.tensors]
+        storages += [replace(storage, id=storage.id + by) for storage in more.storages]
+        told.append(one.scope)
+    return Tensors(tuple(infos), tuple(storages), tuple(told), left_out, tensors.note)
+
+
+def modules_with(modules: Modules, scopes: list[Local], known: set[int]) -> Modules:
+    """The trees with those of the functions, whose paths begin with the function's name.
+
+    known: the ids of what is in the trees already.
+    """
+    told = list(modules.modules)
+    for one in scopes:
+        prefix = one.scope.name
+        told += [
+            replace(m, path=f"{prefix}: {m.path}")
+            for m in one.modules.modules
+            if not any(is_below(m.path, key) and id_ in known for key, id_ in one.ids.items())
+        ]
+    left_out = modules.left_out + max(0, len(told) - MOST_MODULES)
+    return Modules(tuple(told[:MOST_MODULES]), left_out, modules.note)
+
+
+def is_below(path: str, root: str) -> bool:
+    """`model.0.weight` is below `model`."""
+    return path == root or path.startswith(f"{root}.")
+
+
+def optimizers_with(optimizers: Optimizers, scopes: list[Local], known: set[int]) -> Optimizers:
+    """The optimizers with those of the functions. known: the ids of those told already."""
+    told: list[OptimizerInfo] = list(optimizers.optimizers)
+    for one in scopes:
+        prefix = one.scope.name
+        told += [
+            replace(o, name=f"{prefix}: {o.name}")
+            for o in one.optimizers.optimizers
+            if one.ids.get(o.name) not in known
+        ]
+    return Optimizers(tuple(told), optimizers.left_out, optimizers.note)
