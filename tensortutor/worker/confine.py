@@ -17,6 +17,10 @@ FRESH = ("/tmp", "/dev/shm")
 """Folders in memory that each run has for itself."""
 LESSON = "/lesson"
 """Where a program's scratch folder is seen when it has a mount namespace of its own."""
+MOST_INODES = 1 << 15
+"""Files and folders in each folder in memory: an empty one takes about 1 KB of the kernel's."""
+MOST_DESCRIPTORS = 1024
+NICENESS = 5
 WRITABLE_DEVICES = (
     "/dev/null",
     "/dev/zero",
@@ -122,7 +126,7 @@ class Confinement:
 
     def _cover_scratch(self, cwd: str, limits: Limits) -> str:
         """Show this lesson's folder alone, and limit the memory that files in /tmp may take."""
-        size = f"size={limits.file_bytes}"
+        size = f"size={limits.file_bytes},nr_inodes={MOST_INODES}"
         again = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
         for path in FRESH:
             kernel.mount("tmpfs", path, "tmpfs", again, size)
@@ -149,6 +153,10 @@ def set_limits(limits: Limits) -> None:
     lower(resource.RLIMIT_DATA, limits.memory_bytes)
     lower(resource.RLIMIT_FSIZE, limits.file_bytes)
     lower(resource.RLIMIT_CORE, 0)
+    # Each socket holds buffers that no process has mapped.
+    lower(resource.RLIMIT_NOFILE, MOST_DESCRIPTORS)
+    # The app answers keys while a program computes.
+    os.nice(NICENESS)
     # Twice the wall time on every core: the wall clock is the keeper's, this one is a backstop.
     lower(resource.RLIMIT_CPU, int(limits.wall_s * 2 * (os.cpu_count() or 1)) + 10)
 

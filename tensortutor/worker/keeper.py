@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import time
+from collections.abc import Iterator
 
 from tensortutor.protocol.jobs import Limits
 from tensortutor.protocol.setup import Allow, Exited, Interrupt, Kill, Setup
@@ -24,6 +25,10 @@ LOOK_EVERY_S = 0.1
 MEASURE_EVERY_S = 0.5
 LONGEST_CLEAN_UP_S = 60.0
 MOST_THREADS = 2048
+LONGEST_WALK_S = 0.02
+"""How long one look goes on walking over files; memory is measured in between."""
+LEAST_BYTES = 4096
+"""What any file or folder counts for: an empty one takes an inode too."""
 
 
 def keep(setup: Setup, channel: socket.socket, status: socket.socket, out: int, err: int) -> None:
@@ -57,7 +62,10 @@ class Keeper:
         self._folder = folder
         self._reason = ""
         self._allowed = Allow(Limits().processes, Limits().file_bytes, Limits().memory_bytes)
-        self._next_measure = 0.0
+        self._next_memory = 0.0
+        self._next_disk = 0.0
+        self._walk: Iterator[int] | None = None
+        self._taken = 0
         self._most_bytes = -1
         self._interrupting = False
         self._shared_before = processes.shared_files()
@@ -115,7 +123,8 @@ class Keeper:
             for order in orders:
                 if isinstance(order, Allow):
                     self._allowed = order
-                    self._most_bytes, self._next_measure = -1, 0.0
+                    self._most_bytes, self._walk = -1, None
+                    self._next_memory = self._next_disk = 0.0
                 elif isinstance(order, Interrupt):
                     self._interrupting = True
                 elif order is None or isinstance(order, Kill):
@@ -133,18 +142,35 @@ class Keeper:
         if processes.too_many(self._allowed.processes, MOST_THREADS):
             return "processes"
         now = time.monotonic()
-        if now < self._next_measure:
-            return ""
-        memory = self._allowed.memory_bytes
-        if processes.memory_of_all(memory, self._allowed.processes) > memory:
-            return "memory"
-        taken = sum(disk_use(folder) for folder in self._folders())
+        if now >= self._next_memory:
+            memory = self._allowed.memory_bytes
+            if processes.memory_of_all(memory, self._allowed.processes) > memory:
+                return "memory"
+            # Measuring takes time: never more than a tenth of it.
+            self._next_memory = now + max(MEASURE_EVERY_S, 10 * (time.monotonic() - now))
+        return "files" if self._too_much_disk() else ""
+
+    def _too_much_disk(self) -> bool:
+        """More on disk than allowed. A walk over many files goes on at the next look."""
+        if self._walk is None:
+            if time.monotonic() < self._next_disk:
+                return False
+            self._walk = disk_use(self._folders())
+        began = time.monotonic()
+        for taken in self._walk:
+            # What has been counted already is too much, whatever is left to count.
+            if 0 <= self._most_bytes < taken:
+                return True
+            self._taken = taken
+            if time.monotonic() - began > LONGEST_WALK_S:
+                return False
+        self._walk = None
+        self._next_disk = time.monotonic() + MEASURE_EVERY_S
         # What an earlier run left behind does not count, or this one could not even remove it.
         if self._most_bytes < 0:
-            self._most_bytes = max(taken, self._allowed.file_bytes)
-        # Measuring many small files takes time: never more than a tenth of it.
-        self._next_measure = now + max(MEASURE_EVERY_S, 10 * (time.monotonic() - now))
-        return "files" if taken > self._most_bytes else ""
+            self._most_bytes = max(self._taken, self._allowed.file_bytes)
+        found = processes.descendants(self._allowed.processes)
+        return self._taken + processes.held_files(found).disk > self._most_bytes
 
     def _folders(self) -> tuple[str, ...]:
         """Where the program writes to disk. In namespaces of its own, /tmp is memory."""
@@ -180,20 +206,22 @@ class Keeper:
             return  # the host is gone; there is nobody to tell
 
 
-def disk_use(folder: str) -> int:
-    """Bytes on disk below a folder."""
+def disk_use(roots: tuple[str, ...]) -> Iterator[int]:
+    """Bytes on disk below some folders: the sum so far, after each entry; 0 first."""
     total = 0
-    folders = [folder]
+    yield total
+    folders = list(roots)
     while folders:
         try:
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    blocks = entry.stat(follow_symlinks=False).st_blocks
+                    total += max(blocks * 512, LEAST_BYTES)
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
+                    yield total
         except OSError:
             continue  # removed while we looked
-    return total
 
 
 def reap(program: int) -> int | None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from dataclasses import dataclass
 
 MANY = 1024
 
@@ -71,20 +72,57 @@ def memory_of_all(enough: int, most: int) -> int:
     takes milliseconds.
     """
     found = descendants(most)[:most]
-    rough = sum(_kib(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in found)
-    if rough * 1024 <= enough:
-        return rough * 1024
-    names = ("Pss_Anon:", "Pss_Shmem:")
-    return 1024 * sum(_kib(f"/proc/{pid}/smaps_rollup", names) for pid in found)
+    held = held_files(found).memory
+    files = [f"/proc/{pid}/status" for pid in found]
+    rough = _with_held(_kib(files, "RssAnon:"), _kib(files, "RssShmem:"), held)
+    if rough <= enough:
+        return rough
+    files = [f"/proc/{pid}/smaps_rollup" for pid in found]
+    return _with_held(_kib(files, "Pss_Anon:"), _kib(files, "Pss_Shmem:"), held)
 
 
-def _kib(path: str, names: tuple[str, ...]) -> int:
-    """The sum of some lines of a file of /proc."""
-    try:
-        with open(path) as file:
-            return sum(int(line.split()[1]) for line in file if line.startswith(names))
-    except OSError:
-        return 0  # it has just ended
+def _with_held(anonymous_kib: int, mapped_kib: int, held: int) -> int:
+    """Bytes in all. A file in memory may be both mapped and open: the larger of the two counts."""
+    return 1024 * anonymous_kib + max(1024 * mapped_kib, held)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bytes in open files that have no name: in memory (memfd, /dev/shm), and on disk."""
+
+    memory: int
+    disk: int
+
+
+def held_files(pids: list[str]) -> Held:
+    """What open files without a name take, each file once. Such files end with their last owner.
+
+    Files of a process that makes itself unreadable (PR_SET_DUMPABLE) are seen by root alone.
+    """
+    memory: dict[tuple[int, int], int] = {}
+    disk: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has just ended
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    path = f"/proc/{pid}/fd/{name}"
+                    target = os.readlink(path)
+                    if not target.endswith(" (deleted)"):
+                        continue
+                    status = os.stat(path)
+                    in_memory = target.startswith(("/memfd:", SHARED + "/"))
+                    into = memory if in_memory else disk
+                    into[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return Held(sum(memory.values()), sum(disk.values()))
+
+
+def _kib(paths: list[str], name: str) -> int:
+    """The sum of one line of files of /proc."""
+    total = 0
+    for path in paths:
+        with contextlib.suppress(OSError), open(path) as file:  # it may have just ended
+            total += sum(int(line.split()[1]) for line in file if line.startswith(name))
+    return total
 
 
 SHARED = "/dev/shm"
