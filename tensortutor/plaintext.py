@@ -71,7 +71,8 @@ def visible(text: str, *, tabs: int = 8) -> str:
 def one_line(text: str, longest: int = LONGEST_TITLE) -> str:
     """A title, a name, a cell: one line of at most so many characters, and a word on the rest."""
     start = visible(text[: longest * 4], tabs=0)
-    return cut(" ".join(start.split()), longest, max(0, len(text) - longest * 4))
+    line = re.sub(r"[\t\n\r\v\f]+", " ", start).strip()  # runs of spaces part columns
+    return cut(line, longest, max(0, len(text) - longest * 4))
 
 
 def cut(text: str, longest: int, more: int = 0) -> str:

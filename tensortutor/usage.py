@@ -13,11 +13,11 @@ STEP = arg("--step", type=positive, metavar="N", help="one step, from 1")
 
 COMMANDS = (
     Command(
-        "list", "reading.list_lessons", "show all lessons and which are open", (CHAPTER,), json=True
+        "list", "browse.list_lessons", "show all lessons and which are open", (CHAPTER,), json=True
     ),
     Command(
         "show",
-        "reading.show",
+        "browse.show",
         "print a lesson, or what a chapter holds",
         (
             arg("lesson_name", metavar="LESSON", help="or a chapter; an id, a slug or a number"),
@@ -27,10 +27,10 @@ COMMANDS = (
             ANYWAY,
         ),
     ),
-    Command("next", "reading.next_step", "print the step to go on with"),
+    Command("next", "browse.next_step", "print the step to go on with"),
     Command(
         "run",
-        "programs.run",
+        "run_and_check.run",
         "run a Python file, or the code of a step",
         (
             arg(
@@ -55,7 +55,7 @@ COMMANDS = (
     ),
     Command(
         "check",
-        "programs.check",
+        "run_and_check.check",
         "put the checks of a lesson to your code",
         (
             LESSON,
@@ -68,14 +68,14 @@ COMMANDS = (
     ),
     Command(
         "watch",
-        "saves.watch",
+        "watch.watch",
         "put the checks of a lesson to your code at each save, until Ctrl+C",
         (LESSON, OWN_FILE, ALL, ANYWAY),
         json=True,
     ),
     Command(
         "answer",
-        "questions.answer",
+        "answer.answer",
         "answer a question of a lesson",
         (
             LESSON,
@@ -105,7 +105,7 @@ COMMANDS = (
         ),
         json=True,
     ),
-    Command("hint", "reading.hint", "show the next hint of a lesson", (LESSON, ANYWAY)),
+    Command("hint", "browse.hint", "show the next hint of a lesson", (LESSON, ANYWAY)),
     Command(
         "compare",
         "compare.compare",
@@ -119,13 +119,13 @@ COMMANDS = (
     ),
     Command(
         "reset",
-        "upkeep.reset",
+        "reset_and_where.reset",
         "begin a lesson again; your code is kept as a backup",
         (LESSON, arg("--yes", action="store_true", help="do not ask")),
     ),
     Command(
         "where",
-        "upkeep.where",
+        "reset_and_where.where",
         "print where your things are, or the file of a lesson",
         (
             arg("lesson_name", metavar="LESSON", nargs="?", help="print its file's path"),
@@ -135,7 +135,7 @@ COMMANDS = (
     ),
     Command(
         "progress",
-        "standing.progress",
+        "progress.progress",
         "tell what you know well and what not",
         (CHAPTER,),
         json=True,

@@ -61,3 +61,12 @@ def test_the_readme_is_short_and_shows_todays_screens():
         assert picture.read_bytes() == pictures.snapshot(name).read_bytes(), (
             f"{picture} is old: python -m tests.pictures"
         )
+
+
+def test_the_architecture_names_files_that_exist():
+    text = (ROOT / "docs/ARCHITECTURE.md").read_text("utf-8")
+    named = {name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", text) if "/" in name}
+    assert len(named) > 30
+    homes = (ROOT, ROOT / "tensortutor")
+    missing = [name for name in sorted(named) if not any((h / name).exists() for h in homes)]
+    assert missing == []

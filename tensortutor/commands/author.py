@@ -10,7 +10,7 @@ from pathlib import Path
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.mutation import expected_mutants, try_mutants
 from tensortutor.commands.session import Session, chosen
-from tensortutor.commands.watching import watch
+from tensortutor.commands.verify_watch import watch
 from tensortutor.course.atlas import ATLAS, Entry, check_atlas
 from tensortutor.course.atlas_claims import NAME as ATLAS_NAME
 from tensortutor.course.atlas_claims import atlas_trials, keeps_columns

@@ -6,7 +6,7 @@ from pathlib import Path
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session, read_source
 from tensortutor.course.model import Lesson
-from tensortutor.learner.comparison import (
+from tensortutor.learner.solution_diff import (
     MINE,
     SAME,
     THEIRS,

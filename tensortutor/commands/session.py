@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.course.model import Chapter, Course, Lesson
+from tensortutor.learner.errors import StorageError
+from tensortutor.learner.file_watch import POLL_S
+from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
 from tensortutor.learner.unlock import Credit, credit, missing, state
-from tensortutor.learner.watch import POLL_S
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.protocol.events import Event
@@ -142,6 +144,19 @@ class Session:
         """The options that a further command about a lesson needs, as typed, after a space."""
         locked = state(lesson, self.credit()) == "locked"
         return chosen(self.options) + (" --anyway" if locked else "")
+
+    def lesson_session(self, lesson: Lesson, index: int) -> LessonSession:
+        """What the learner has done in a lesson, at the step of this index, and may do now.
+
+        Raises StorageError, as do the session's methods here.
+        """
+
+        def refuse(sentence: str) -> None:
+            raise StorageError(sentence)
+
+        return LessonSession(
+            self.course, lesson, self.progress, self.workspace, refuse, at=index, holds_earlier=True
+        )
 
     def step(self, lesson: Lesson, number: int) -> int:
         """The index of a lesson's step, from its number. Raises Refused."""

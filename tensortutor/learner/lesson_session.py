@@ -15,10 +15,10 @@ from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.file_watch import FileWatch
 from tensortutor.learner.guesses import Guess, guesses
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
-from tensortutor.learner.watch import FileWatch
 from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
 
@@ -48,7 +48,11 @@ class LessonSession:
         report: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         at: int | None = None,
+        *,
+        holds_earlier: bool = False,
     ) -> None:
+        # holds_earlier: guesses of earlier sessions wait for their run too. A command's session
+        # ends before the run; the app's next visit shows what they were worth.
         self.course = course
         self.lesson = lesson
         self._progress = progress
@@ -70,7 +74,9 @@ class LessonSession:
         self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
         self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
         self.answered = self._tried(lambda: progress.answers(id), no_answers)
-        self._revealed = {n for n in range(len(lesson.steps)) if self._all_answered(n)}
+        self._revealed = {*self.steps_done}
+        if not holds_earlier:
+            self._revealed |= {n for n in range(len(lesson.steps)) if self._all_answered(n)}
         self._skipped: set[int] = set()
         place = self._tried(lambda: progress.step_of(id), 0) if at is None else at
         self.index = min(place, len(lesson.steps) - 1)
@@ -129,7 +135,7 @@ class LessonSession:
     def _complete(self) -> bool:
         if self.judged and not self.is_passed:
             return False
-        return self.next_question() is None
+        return self.step.optional or self.next_question() is None
 
     def _done(self, index: int) -> None:
         if index not in self.steps_done:
@@ -246,6 +252,8 @@ class LessonSession:
         if not self.is_held:
             return []
         self._revealed.add(self.index)
+        if self.next_question() is None:
+            self._done(self.index)  # remembered: the next session does not hold these answers
         given = [self.given(number) for number in range(len(self.step.quizzes))]
         return guesses(self.step.quizzes, given, probed)
 

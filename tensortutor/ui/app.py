@@ -19,18 +19,19 @@ from textual.screen import Screen
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.remembered import Remembered
 from tensortutor.learner.settings import LearnerSettings, read_settings
+from tensortutor.learner.ui_state import UiState
 from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
 from tensortutor.plaintext import visible
-from tensortutor.ui import describe, garbage, glyphs, keys, theme
-from tensortutor.ui.late import LateRunner
-from tensortutor.ui.lookup import LookupApp
-from tensortutor.ui.ports import Runner
+from tensortutor.ui import describe, garbage_collection, key_bindings, theme
+from tensortutor.ui.protocols import Runner
+from tensortutor.ui.running.lazy_runner import LazyRunner
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
+from tensortutor.ui.search.search_app import SearchApp
+from tensortutor.ui.terminal import symbols
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
@@ -44,12 +45,12 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 LESSON_SCREEN = "tensortutor.ui.screens.lesson"
 
 
-class TutorApp(LookupApp):
+class TutorApp(SearchApp):
     """The tutor. What it works with is given to it, so that tests can give something else."""
 
     TITLE = "tensortutor"
     CSS_PATH = "styles/app.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.APP]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.APP]
     NOTIFICATION_TIMEOUT = 8
     device_word = reactive("")
 
@@ -63,7 +64,7 @@ class TutorApp(LookupApp):
         lesson: Lesson | None = None,
         notices: Iterable[str] = (),
         settings: LearnerSettings | None = None,
-        remembered: Remembered | None = None,
+        remembered: UiState | None = None,
         consent: Path | None = None,
         teaching: bool = False,
     ) -> None:
@@ -74,7 +75,7 @@ class TutorApp(LookupApp):
         self._first = lesson
         self.settings = settings or LearnerSettings()
         self.limits = self.settings.limits
-        self.remembered = remembered or Remembered(None)
+        self.remembered = remembered or UiState(None)
         self._consent = consent
         self.teaching = teaching
         self.put_aside: LearnerState | None = None
@@ -86,7 +87,7 @@ class TutorApp(LookupApp):
         self.register_theme(theme.TUTOR)
         self._take_theme()
         self._take_keys()
-        self.set_class(glyphs.current().ascii, "-ascii")
+        self.set_class(symbols.current().ascii, "-ascii")
 
     def _take_theme(self) -> None:
         """The theme of the settings file, else the one that was chosen last."""
@@ -125,14 +126,14 @@ class TutorApp(LookupApp):
         for notice in (*self._notices, *self.progress.notices):
             self.notify(visible(notice), markup=False, timeout=NOTICE_S)
         if self.teaching:
-            from tensortutor.ui.teaching import begun
+            from tensortutor.ui.teach_mode import begun
 
             self.tell(begun(self))
         self._catch_signals()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        garbage.from_now_on()
+        garbage_collection.from_now_on()
         self.runner.warm()
         self.set_interval(POLL_S, self._poll)
         if self._first is not None:
@@ -232,13 +233,13 @@ class TutorApp(LookupApp):
             self.screen.go(step)
         else:
             self.switch_screen(kind(lesson, step))
-            garbage.collect_soon(self)
+            garbage_collection.collect_soon(self)
 
     def go_home(self) -> None:
         """Back to the list of lessons."""
         if len(self.screen_stack) > 1:
             self.pop_screen()
-            garbage.collect_soon(self)
+            garbage_collection.collect_soon(self)
 
     def action_progress(self) -> None:
         """Show what is known well and what is not."""
@@ -299,7 +300,7 @@ class TutorApp(LookupApp):
         yield SystemCommand("Search the course", "Text, reference, errors", self.action_search)
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
         yield SystemCommand("Progress", "What you know well, what not", self.action_progress)
-        from tensortutor.ui.teaching import commands
+        from tensortutor.ui.teach_mode import commands
 
         yield from commands(self)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
@@ -363,17 +364,17 @@ def run_app(options: AppOptions) -> int:
         )
         return RealRunner(settings)
 
-    runner = LateRunner(make_runner)
+    runner = LazyRunner(make_runner)
     progress, workspace = Progress.open(paths), Workspace(paths)
     settings = read_settings(paths.settings)
     if settings.ascii:
-        glyphs.use_ascii()
+        symbols.use_ascii()
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
-        settings=settings, remembered=Remembered(paths.remembered), consent=paths.consent,
+        settings=settings, remembered=UiState(paths.remembered), consent=paths.consent,
         teaching=options.teach,
     )  # fmt: skip
-    garbage.only_when_told()
+    garbage_collection.only_when_told()
     try:
         result = app.run()
     finally:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from tensortutor.course.model import Chapter, Course, Lesson
-from tensortutor.ui import glyphs
-from tensortutor.ui.ports import Device, Status
+from tensortutor.ui.protocols import Device, Status
+from tensortutor.ui.terminal import symbols
 
 GIB = 1 << 30
 DEVICE_WORDS = {
@@ -111,15 +111,15 @@ def device(one: Device) -> str:
 def status(now: Status) -> str:
     """The runner's state for the corner of a screen."""
     if now.state == "failed":
-        return f"{glyphs.current().failed} PyTorch is not available"
+        return f"{symbols.current().failed} PyTorch is not available"
     if now.state == "ready" and now.device is not None:
-        return f"{now.layer} {glyphs.current().dot} {device(now.device)}"
+        return f"{now.layer} {symbols.current().dot} {device(now.device)}"
     return "PyTorch is loading" if now.state == "loading" else ""
 
 
 def bar(done: int, total: int, width: int) -> tuple[str, str]:
     """A progress bar's two parts, `width` cells together."""
-    signs = glyphs.current()
+    signs = symbols.current()
     # Something done shows, and only all of it fills the bar.
     filled = width * done // total if total else 0
     if done and not filled:

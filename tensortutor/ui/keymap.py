@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from textual.binding import Binding
 from textual.keys import Keys
 
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
 
 SCOPES: dict[str, list[Binding]] = {
     name.lower(): value
-    for name, value in vars(keys).items()
+    for name, value in vars(key_bindings).items()
     if name.isupper() and isinstance(value, list)
 }
 """The lists of bindings, by the name that stands before the dot in most of their ids."""
@@ -62,7 +62,7 @@ def clashes(chosen: dict[str, str]) -> list[str]:
     sentences = []
     for scope, bindings in SCOPES.items():
         taken: dict[str, Binding] = {}
-        for binding in bindings if scope == "app" else [*bindings, *keys.APP]:
+        for binding in bindings if scope == "app" else [*bindings, *key_bindings.APP]:
             for key in chosen.get(binding.id or "", binding.key).split(","):
                 other = taken.setdefault(key, binding)
                 moved = binding.id in chosen or other.id in chosen

@@ -3,7 +3,7 @@
 import re
 
 from tensortutor.plaintext import ACTIVE, BUT_LINES, LONGEST, SEQUENCE, shown
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 UNFINISHED = re.compile(
     r"\x1b(?:\[[0-?]{0,256}[ -/]{0,16}|[\]PX^_][^\x07\x1b\n]{0,4096}\x1b?|[ -/]{0,16})?\Z",
@@ -99,5 +99,5 @@ class Writer:
         if BUSY.search(line):
             line = BUT_LINES.sub(shown, line.expandtabs(8))
         if self._beyond:
-            line += f" {glyphs.current().cut} {self._beyond:,} more characters"
+            line += f" {symbols.current().cut} {self._beyond:,} more characters"
         return line

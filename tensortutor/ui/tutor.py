@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from tensortutor.course.model import Course, Lesson
     from tensortutor.course.search import CourseIndex, Place
     from tensortutor.learner.progress import Progress
-    from tensortutor.learner.remembered import Remembered
     from tensortutor.learner.settings import LearnerSettings
+    from tensortutor.learner.ui_state import UiState
     from tensortutor.learner.workspace import Workspace
     from tensortutor.protocol.jobs import Limits
-    from tensortutor.ui.ports import Runner
+    from tensortutor.ui.protocols import Runner
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LearnerState:
     course: Course
     progress: Progress
     workspace: Workspace
-    remembered: Remembered
+    remembered: UiState
 
 
 class Tutor(Protocol):
@@ -39,7 +39,7 @@ class Tutor(Protocol):
     course: Course
     progress: Progress
     workspace: Workspace
-    remembered: Remembered
+    remembered: UiState
     runner: Runner
     settings: LearnerSettings
     limits: Limits

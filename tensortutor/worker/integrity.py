@@ -51,7 +51,7 @@ VERSION_AT = 24
 """Where a dict keeps its version (PEP 509): behind its type, counters and number of items."""
 
 
-class Remembered:
+class UiState:
     """Names of modules and classes and the insides of functions, as they were."""
 
     def __init__(self) -> None:
@@ -105,9 +105,9 @@ class Snapshot:
 
     def __init__(self) -> None:
         self.imported: dict[str, ModuleType] = {}
-        self.within = Remembered()
+        self.within = UiState()
         """What a check works with between two calls of the program."""
-        self.around = Remembered()
+        self.around = UiState()
         """What its verdict is made and sent with."""
         for module in OUTER:
             self.within.add_names(module)
@@ -160,7 +160,7 @@ class Snapshot:
         return after
 
 
-def restore(snapshot: Snapshot, parts: tuple[Remembered, ...]) -> None:
+def restore(snapshot: Snapshot, parts: tuple[UiState, ...]) -> None:
     """Undo replacements and deletions since then; stop tracing, timers and callbacks."""
     for clear in snapshot.clear:
         clear(None)
@@ -174,7 +174,7 @@ def restore(snapshot: Snapshot, parts: tuple[Remembered, ...]) -> None:
         signal.setitimer(timer, 0)
 
 
-def is_changed(part: Remembered) -> bool:
+def is_changed(part: UiState) -> bool:
     """Something has been replaced, deleted or added.
 
     No object is asked whether it is equal to another: one may say so of what it has replaced.
@@ -190,12 +190,12 @@ def is_changed(part: Remembered) -> bool:
     )
 
 
-def accept(part: Remembered) -> None:
+def accept(part: UiState) -> None:
     """What is there now is as it should be. Names that were added have come to stay."""
     part.seen = [version() for version in part.versions]
 
 
-def dicts_of(part: Remembered) -> Iterator[tuple[Any, dict[str, Any]]]:
+def dicts_of(part: UiState) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Every dict or view of one, and what was in it."""
     yield from part.modules
     yield from part.keywords
@@ -212,7 +212,7 @@ def differ(now: Any, before: dict[str, Any]) -> bool:
     )
 
 
-def put_back(part: Remembered) -> None:
+def put_back(part: UiState) -> None:
     """Every name, attribute and function as it was."""
     for now, before in part.modules:
         now.update(before)

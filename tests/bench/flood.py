@@ -23,7 +23,7 @@ from tensortutor.learner.progress import Progress
 from tensortutor.learner.workspace import Workspace
 from tensortutor.runner import Runner, Settings
 from tensortutor.ui.app import TutorApp
-from tensortutor.ui.garbage import only_when_told
+from tensortutor.ui.garbage_collection import only_when_told
 from tensortutor.ui.screens.lesson import LessonScreen
 from tests.ui.courses import accumulation, course
 

@@ -15,14 +15,14 @@ def test_nothing_is_wrong_with_it():
     assert "\n".join(map(str, PROBLEMS)) == ""
 
 
-def test_it_covers_chapters_1_to_10():
+def test_it_is_large_and_leads_to_every_chapter_up_to_architectures():
     entries = entries_of([page for page in PAGES if page.kind == "calls"])
     terms = entries_of([page for page in PAGES if page.kind == "terms"])
     assert (len(entries) >= 150, len(terms) >= 80) == (True, True)
     chapters = {id.partition("/")[0] for entry in (*entries, *terms) for id in entry.lessons}
-    assert chapters == {
+    assert chapters >= {
         "tensors", "memory", "maths", "devices", "autograd", "autograd_advanced", "modules",
-        "losses", "data", "training",
+        "losses", "data", "training", "architectures",
     }  # fmt: skip
 
 

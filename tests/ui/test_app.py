@@ -11,11 +11,12 @@ import pytest
 
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job
-from tensortutor.ui import describe, glyphs
-from tensortutor.ui.feed import MOST_TEXT, Feed
-from tensortutor.ui.late import LateRunner
+from tensortutor.ui import describe
+from tensortutor.ui.running.event_batcher import MOST_TEXT, Feed
+from tensortutor.ui.running.lazy_runner import LazyRunner
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.search import SearchScreen
+from tensortutor.ui.terminal import symbols
 from tests.ui.courses import STARTER
 from tests.ui.fakes import DONE, FakeDevice, FakeRunner, FakeStatus, plays, waits
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, told
@@ -173,7 +174,7 @@ async def test_other_themes_reach_the_editor(setting, until):
 
 async def test_without_unicode_every_sign_is_ascii(setting, until, monkeypatch):
     monkeypatch.setenv("TENSORTUTOR_ASCII", "1")
-    glyphs.current.cache_clear()
+    symbols.current.cache_clear()
     try:
         app = setting.app(setting.accumulation, PRACTICE)
         async with app.run_test(size=(120, 40)) as pilot:
@@ -190,26 +191,26 @@ async def test_without_unicode_every_sign_is_ascii(setting, until, monkeypatch):
             assert {char for char in drawn if not char.isascii()} == set()
     finally:
         monkeypatch.undo()
-        glyphs.current.cache_clear()
+        symbols.current.cache_clear()
 
 
 @pytest.mark.parametrize(
     ("encoding", "signs"),
     [
-        ("utf-8", glyphs.UNICODE),
-        ("UTF8", glyphs.UNICODE),
-        ("iso8859-1", glyphs.ASCII),
-        ("ascii", glyphs.ASCII),
-        (None, glyphs.ASCII),
+        ("utf-8", symbols.UNICODE),
+        ("UTF8", symbols.UNICODE),
+        ("iso8859-1", symbols.ASCII),
+        ("ascii", symbols.ASCII),
+        (None, symbols.ASCII),
     ],
 )
 def test_the_encoding_decides_the_signs(encoding, signs):
-    assert glyphs.for_encoding(encoding) is signs
+    assert symbols.for_encoding(encoding) is signs
 
 
 def test_there_is_an_ascii_sign_for_every_sign():
-    assert all(sign.isascii() and sign for sign in glyphs.ASCII)
-    assert all(len(sign) == 1 for sign in glyphs.UNICODE)
+    assert all(sign.isascii() and sign for sign in symbols.ASCII)
+    assert all(len(sign) == 1 for sign in symbols.UNICODE)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_a_late_runner_is_made_once_and_only_when_needed():
         made.append(FakeRunner(plays(DONE)))
         return made[-1]
 
-    runner = LateRunner(make)
+    runner = LazyRunner(make)
     assert runner.status.state == "cold"
     assert made == []
     run = runner.start(JOB)
@@ -304,7 +305,7 @@ def test_a_late_runner_is_made_once_and_only_when_needed():
 
 
 def test_a_late_runner_that_was_closed_starts_nothing():
-    runner = LateRunner(lambda: pytest.fail("it was made"))
+    runner = LazyRunner(lambda: pytest.fail("it was made"))
     runner.close()
     with pytest.raises(RuntimeError):
         runner.start(JOB)

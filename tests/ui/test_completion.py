@@ -2,7 +2,7 @@ import pytest
 from textual.app import App
 
 from tensortutor.protocol.assist import Completions, Documentation, Question, Typed, Types
-from tensortutor.ui import docs
+from tensortutor.ui.editing import documentation
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.popup import HEIGHT, Popup
@@ -235,7 +235,7 @@ Shape:
 def test_a_docstring_is_made_ready_to_be_read():
     call = ("softmax(input, dim) -> Tensor",)
     doc = Documentation(1, "torch.softmax", "function", call, DOCSTRING)
-    assert str(docs.page(doc)) == (
+    assert str(documentation.page(doc)) == (
         "softmax(input, dim) -> Tensor\n\n"
         "Applies a softmax to input along\ndim <= (a) / (b).\n\n"
         "Examples\n>>> torch.softmax(x, dim=1)\ntensor([1.])\n\n"
@@ -243,11 +243,14 @@ def test_a_docstring_is_made_ready_to_be_read():
         "Args\n    input (Tensor): the input\n    dim (int): as in torch.sum\n\n"
         "Shape\n    - Output: (N, C)"
     )
-    assert docs.first_words(doc) == (call[0], "Applies a softmax to input along dim <= (a) / (b).")
+    assert documentation.first_words(doc) == (
+        call[0],
+        "Applies a softmax to input along dim <= (a) / (b).",
+    )
 
 
 def test_a_docstring_cannot_reach_the_terminal():
     doc = Documentation(1, "x", "k", ("f(\x1b[2J)",), "a\x1b]0;b\x07 [bold]c[/]\n\n>>> \x1b[31m'd'")
-    text = str(docs.page(doc)) + "".join(docs.first_words(doc))
+    text = str(documentation.page(doc)) + "".join(documentation.first_words(doc))
     assert "\x1b" not in text
     assert "[bold]c[/]" in text

@@ -8,8 +8,8 @@ import pytest
 from tensortutor.drawing.png import Pixels, encode
 from tensortutor.protocol.drawings import Picture, Plot, Series
 from tensortutor.protocol.events import Event, Finished, Output, Raised
-from tensortutor.ui import glyphs, graphics
-from tensortutor.ui.feed import Feed
+from tensortutor.ui.running.event_batcher import Feed
+from tensortutor.ui.terminal import graphics, symbols
 from tensortutor.ui.widgets.drawings import NOTHING, DrawingList, DrawingsPane
 from tests.ui.fakes import DONE, FakeRun, judges, plays, waits
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, output
@@ -187,7 +187,7 @@ async def test_the_next_run_and_the_next_step_start_without_drawings(setting, un
 
 
 async def test_ascii_and_no_colours_will_do(setting, until, monkeypatch):
-    monkeypatch.setattr(glyphs, "current", lambda: glyphs.ASCII)
+    monkeypatch.setattr(symbols, "current", lambda: symbols.ASCII)
     monkeypatch.setenv("NO_COLOR", "1")
     both = Plot("", (*plot(1.0, 2.0).series, *plot(2.0, 1.0, label="val").series))
     setting.runner.script = plays(both, picture())

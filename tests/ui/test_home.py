@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow
+from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen

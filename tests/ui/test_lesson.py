@@ -241,6 +241,22 @@ async def test_choice_shape_text_and_order(setting, until):
         }  # fmt: skip
 
 
+async def test_a_hint_and_a_step_back_leave_the_editor_as_they_find_it(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(140, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        screen.panes.turn_to("editor")
+        before = screen.editor.text
+        await pilot.press("f2")
+        await until(pilot, lambda: len(screen.query(".hint")) == 1)
+        assert screen.editor.has_focus
+        await pilot.press("f7")  # the same as elsewhere, and nothing is selected
+        await until(pilot, lambda: screen.session.index == PRACTICE - 1)
+        await pilot.press("f8")
+        await until(pilot, lambda: screen.session.index == PRACTICE)
+        assert screen.editor.text == before
+
+
 async def test_hints_come_one_by_one_and_stay(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:

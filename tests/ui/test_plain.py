@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from rich.console import Console
 
-from tensortutor.ui import colours, glyphs
+from tensortutor.ui.terminal import color_depth, symbols
 from tests.ui.scenes import SCENES, Scene, Stage
 from tests.ui.test_drawings import drawn
 
@@ -24,7 +24,7 @@ async def test_every_screen_in_ascii_and_without_colour(
     scene: Scene, setting, until, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(glyphs, "current", lambda: glyphs.ASCII)
+    monkeypatch.setattr(symbols, "current", lambda: symbols.ASCII)
     stage = Stage(setting, partial(until, tries=3000), tmp_path)
     app = scene.begin(stage)
     async with app.run_test(size=scene.size) as pilot:
@@ -53,7 +53,7 @@ async def test_every_screen_in_ascii_and_without_colour(
 
 
 @pytest.mark.parametrize("states", PAIRS, ids=["-".join(states) for states in PAIRS])
-@pytest.mark.parametrize("signs", [glyphs.ASCII, glyphs.UNICODE], ids=["ascii", "unicode"])
+@pytest.mark.parametrize("signs", [symbols.ASCII, symbols.UNICODE], ids=["ascii", "unicode"])
 def test_states_differ_by_their_signs_alone(signs, states):
     assert len({getattr(signs, state) for state in states}) == len(states)
 
@@ -65,7 +65,7 @@ async def test_with_sixteen_colours_all_can_be_read(name, setting, until, tmp_pa
     monkeypatch.delenv("COLORTERM")
     stage = Stage(setting, partial(until, tries=3000), tmp_path)
     app = scene.begin(stage)
-    assert [one._change for one in app._adapting] == [colours.few]
+    assert [one._change for one in app._adapting] == [color_depth.few]
     async with app.run_test(size=scene.size) as pilot:
         await scene.play(stage, pilot)
         for strip in app.screen._compositor.render_strips():

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tensortutor.learner.standing import standings
-from tensortutor.ui import glyphs
+from tensortutor.learner.mastery import standings
+from tensortutor.ui.progress_rows import KINDS, chapter_row, entries, lesson_row, mark
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.progress import ProgressScreen
-from tensortutor.ui.standings import KINDS, chapter_row, entries, lesson_row, mark
+from tensortutor.ui.terminal import symbols
 from tests.ui.test_drawings import drawn
 from tests.ui.test_lesson import PRACTICE, arrive, told
 
@@ -140,7 +140,7 @@ def test_rows_fit_and_each_level_has_a_sign_of_its_own(worked, monkeypatch):
                 chapter_row(entry, True, width) if is_chapter else lesson_row(entry, "1.1 x", width)
             )
             assert row.cell_length == width
-    for signs in (glyphs.UNICODE, glyphs.ASCII):
-        monkeypatch.setattr(glyphs, "current", lambda signs=signs: signs)
+    for signs in (symbols.UNICODE, symbols.ASCII):
+        monkeypatch.setattr(symbols, "current", lambda signs=signs: signs)
         levels = {lesson.level for one in found for lesson in one.lessons}
         assert len({mark(level) for level in levels}) == len(levels) == 3

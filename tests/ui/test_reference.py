@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tensortutor.ui.names import names_at
+from tensortutor.ui.editing.names_at_cursor import names_at
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
@@ -198,11 +198,11 @@ async def test_a_course_without_a_reference_says_so(setting, until):
 
 
 async def test_it_can_be_drawn_in_ascii_and_without_colour(library, until, monkeypatch):
-    from tensortutor.ui import glyphs
+    from tensortutor.ui.terminal import symbols
 
     monkeypatch.setenv("TENSORTUTOR_ASCII", "1")
     monkeypatch.setenv("NO_COLOR", "1")
-    glyphs.current.cache_clear()
+    symbols.current.cache_clear()
     try:
         app = library.app()
         async with app.run_test(size=(80, 24)) as pilot:
@@ -218,7 +218,7 @@ async def test_it_can_be_drawn_in_ascii_and_without_colour(library, until, monke
         scrollbars = "▁▂▃▄▅▆▇█▔▊▎"  # Textual's own
         assert [sign for sign in text if not sign.isascii() and sign not in scrollbars] == []
     finally:
-        glyphs.current.cache_clear()
+        symbols.current.cache_clear()
 
 
 @pytest.mark.parametrize(

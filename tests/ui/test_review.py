@@ -3,7 +3,7 @@
 import sqlite3
 from contextlib import closing
 
-from tensortutor.ui.outline import ReviewRow
+from tensortutor.ui.course_rows import ReviewRow
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.review import ReviewScreen

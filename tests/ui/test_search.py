@@ -7,13 +7,14 @@ from textual import events
 from textual.widgets import OptionList
 
 from tensortutor.course.search import CourseIndex
-from tensortutor.ui import finding, glyphs
-from tensortutor.ui.finding import HeadRow, MoreRow
+from tensortutor.ui import search_rows
 from tensortutor.ui.screens.dialogs import Confirm, Page
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.reference import ReferenceScreen
 from tensortutor.ui.screens.search import SearchScreen
+from tensortutor.ui.search_rows import HeadRow, MoreRow
+from tensortutor.ui.terminal import symbols
 from tests.ui.test_lesson import PRACTICE, SIZES, arrive
 from tests.ui.test_reference import ATLAS, PAGE, WORDS
 
@@ -172,7 +173,7 @@ async def test_while_the_course_is_read_it_says_how_far(library, until, monkeypa
 
 
 async def test_a_long_group_is_cut_until_the_rest_is_asked_for(library, until, monkeypatch):
-    monkeypatch.setattr(finding, "FEW", 2)
+    monkeypatch.setattr(search_rows, "FEW", 2)
     app = library.app()
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await searching(pilot, until, "a")
@@ -265,7 +266,7 @@ async def test_help_says_what_is_searched_and_where_the_keys_are(library, until)
 
 async def test_the_search_in_ascii_has_nothing_else(library, until, monkeypatch):
     monkeypatch.setenv("TENSORTUTOR_ASCII", "1")
-    glyphs.current.cache_clear()
+    symbols.current.cache_clear()
     try:
         app = library.app()
         async with app.run_test(size=(80, 24)) as pilot:
@@ -279,4 +280,4 @@ async def test_the_search_in_ascii_has_nothing_else(library, until, monkeypatch)
             assert drawn.isascii(), {sign for sign in drawn if not sign.isascii()}
     finally:
         monkeypatch.undo()
-        glyphs.current.cache_clear()
+        symbols.current.cache_clear()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tensortutor.learner.remembered import Remembered
 from tensortutor.learner.settings import LearnerSettings
-from tensortutor.ui import keys
+from tensortutor.learner.ui_state import UiState
+from tensortutor.ui import key_bindings
 from tensortutor.ui.app import TutorApp
 from tensortutor.ui.keymap import SCOPES, clashes, is_key, keymap
 from tensortutor.ui.widgets.keybar import KeyBar
@@ -60,21 +60,21 @@ def test_every_key_of_ours_is_one_that_could_be_written():
 def test_every_binding_has_a_name_of_its_own():
     names = [binding.id for scope in SCOPES.values() for binding in scope]
     assert len(names) == len(set(names))
-    assert keys.APP in SCOPES.values()
+    assert key_bindings.APP in SCOPES.values()
 
 
 async def test_the_theme_that_was_chosen_lasts(setting, tmp_path):
     path = tmp_path / "remembered.json"
-    app = app_with(setting, remembered=Remembered(path))
+    app = app_with(setting, remembered=UiState(path))
     async with app.run_test():
         app.theme = "nord"
-    again = app_with(setting, remembered=Remembered(path))
+    again = app_with(setting, remembered=UiState(path))
     async with again.run_test():
         assert again.theme == "nord"
 
 
 async def test_the_settings_file_has_the_last_word_on_the_theme(setting, tmp_path):
-    remembered = Remembered(tmp_path / "remembered.json")
+    remembered = UiState(tmp_path / "remembered.json")
     remembered.put("theme", "nord")
     app = app_with(setting, remembered=remembered, theme="dracula")
     async with app.run_test():
@@ -92,8 +92,8 @@ async def test_an_unknown_theme_is_said_and_the_usual_one_taken(setting):
 def test_what_is_remembered_survives_a_broken_file(tmp_path):
     path = tmp_path / "remembered.json"
     path.write_text("{")
-    remembered = Remembered(path)
+    remembered = UiState(path)
     assert remembered.get("theme", "usual") == "usual"
     remembered.put("theme", "nord")
-    assert Remembered(path).get("theme", "usual") == "nord"
-    assert Remembered(path).get("theme", 3) == 3, "of another type"
+    assert UiState(path).get("theme", "usual") == "nord"
+    assert UiState(path).get("theme", 3) == 3, "of another type"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tensortutor.learner.remembered import Remembered
+from tensortutor.learner.ui_state import UiState
 from tensortutor.ui.app import TutorApp
 from tests.ui.test_drawings import drawn
 from tests.ui.test_lesson import INSIGHT, PRACTICE, arrive, told
@@ -19,7 +19,7 @@ def app_at(setting, step, remembered):
     setting.app(setting.accumulation, step)
     return TutorApp(
         setting.course, setting.progress, setting.workspace, setting.runner,
-        lesson=setting.accumulation, remembered=Remembered(remembered),
+        lesson=setting.accumulation, remembered=UiState(remembered),
     )  # fmt: skip
 
 

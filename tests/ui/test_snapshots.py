@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 from tests.ui.scenes import SCENES, Scene, Stage
 
 DRAWN_BY = ("textual", "rich", "pygments", "markdown-it-py")
@@ -41,7 +41,7 @@ def same_libraries(request):
 
 @pytest.mark.parametrize("scene", PICTURES, ids=[scene.name for scene in PICTURES])
 def test_screen(scene: Scene, setting, until, tmp_path, monkeypatch, snap_compare):
-    monkeypatch.setattr(glyphs, "current", lambda: glyphs.UNICODE)
+    monkeypatch.setattr(symbols, "current", lambda: symbols.UNICODE)
     stage = Stage(setting, partial(until, tries=3000), tmp_path)
 
     async def play(pilot) -> None:

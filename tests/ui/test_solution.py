@@ -81,7 +81,7 @@ async def test_what_is_typed_counts_and_equal_code_is_said_to_be_equal(setting, 
 
 
 def test_a_line_too_long_goes_on_behind_the_same_mark():
-    from tensortutor.learner.comparison import beside
+    from tensortutor.learner.solution_diff import beside
 
     comparison = Comparison(beside("x" * 30 + "\n", STARTER[:0]))
     lines = str(comparison._below(12)).split("\n")

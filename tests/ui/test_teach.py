@@ -7,17 +7,17 @@ import pytest
 
 from tensortutor.learner.classroom import classroom, unlocked
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.remembered import Remembered
+from tensortutor.learner.ui_state import UiState
 from tensortutor.learner.workspace import Workspace
-from tensortutor.ui import teaching
+from tensortutor.ui import teach_mode
 from tensortutor.ui.app import TutorApp
-from tensortutor.ui.outline import ReviewRow
+from tensortutor.ui.course_rows import ReviewRow
+from tensortutor.ui.lesson.code_statements import statements
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.solution import SolutionPage
 from tensortutor.ui.screens.teach import TeachScreen
-from tensortutor.ui.statements import statements
 from tensortutor.ui.widgets.board import CodeMark
 from tensortutor.ui.widgets.questions import Question
 from tests.ui.courses import CHECKS, NUMBER, STARTER
@@ -46,7 +46,7 @@ def classroom_app(setting, lesson=None, step=0) -> TutorApp:
         progress.set_place(lesson.id, step)
     return TutorApp(
         course, progress, Workspace(room), setting.runner, lesson=lesson, teaching=True,
-        remembered=Remembered(room.remembered),
+        remembered=UiState(room.remembered),
     )  # fmt: skip
 
 
@@ -277,7 +277,7 @@ async def test_from_the_palette_and_back(setting, until):
         assert "Leave teach mode" in commands
         screen.leave()
         assert everything(setting.paths.home) == before
-        teaching.turn(app)
+        teach_mode.turn(app)
         await until(pilot, lambda: type(app.screen) is LessonScreen)
         screen = await arrive(pilot, until)
         assert (screen.session.index, screen.editor.text) == (RUN, "mine = 1\n")

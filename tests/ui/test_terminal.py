@@ -10,8 +10,8 @@ from textual.color import Color
 from textual.widgets import Input
 
 from tensortutor.plaintext import SIGNS
-from tensortutor.ui import colours, glyphs
-from tensortutor.ui.lettering import lettered
+from tensortutor.ui.terminal import color_depth, symbols
+from tensortutor.ui.terminal.ascii_fallback import lettered
 from tests.ui.test_lesson import PRACTICE, arrive, told
 
 GROUND = Color.parse("#15181c")
@@ -26,13 +26,13 @@ TEXT, FAINT, CURSOR, PANEL = "#cdd3da", "#7a8087", "#2a323c", "#1d2127"
     ],
 )  # fmt: skip
 def test_a_colour_keeps_its_kind_among_sixteen(name, number):
-    assert colours.sixteen(*Color.parse(name).rgb) == number
+    assert color_depth.sixteen(*Color.parse(name).rgb) == number
 
 
 @pytest.mark.parametrize("text", [TEXT, FAINT, CURSOR, "#15181c", "#7fb4ca", "#e07b72", "#98bb6c"])
 @pytest.mark.parametrize("ground", [CURSOR, PANEL, TEXT, "#7fb4ca", "#e07b72", "#15181c"])
 def test_text_is_never_of_its_grounds_colour(text, ground):
-    style = colours.few(Style(color=text, bgcolor=ground), GROUND)
+    style = color_depth.few(Style(color=text, bgcolor=ground), GROUND)
     assert style.color is not None
     assert style.bgcolor is not None
     assert style.color.number != style.bgcolor.number
@@ -40,11 +40,11 @@ def test_text_is_never_of_its_grounds_colour(text, ground):
 
 
 def test_without_colours_what_stands_out_is_reversed_and_what_is_faint_dim():
-    cursor = colours.none(Style(color=TEXT, bgcolor=CURSOR), GROUND)
+    cursor = color_depth.none(Style(color=TEXT, bgcolor=CURSOR), GROUND)
     assert (cursor.reverse, cursor.dim) == (True, False)
-    faint = colours.none(Style(color="#565c63", bgcolor="#15181c"), GROUND)
+    faint = color_depth.none(Style(color="#565c63", bgcolor="#15181c"), GROUND)
     assert (faint.reverse, faint.dim) == (False, True)
-    usual = colours.none(Style(color=TEXT, bgcolor="#15181c", bold=True), GROUND)
+    usual = color_depth.none(Style(color=TEXT, bgcolor="#15181c", bold=True), GROUND)
     assert (usual.reverse, usual.dim, usual.bold) == (False, False, True)
     for style in (cursor, faint, usual):
         assert style.color is None
@@ -53,7 +53,7 @@ def test_without_colours_what_stands_out_is_reversed_and_what_is_faint_dim():
 
 def test_what_a_click_does_stays_and_nothing_blinks():
     style = Style(color=TEXT, blink=True) + Style.from_meta({"@click": "show('x')"})
-    for change in (colours.few, colours.none):
+    for change in (color_depth.few, color_depth.none):
         after = change(style, GROUND)
         assert after.meta == {"@click": "show('x')"}
         assert not after.blink
@@ -63,14 +63,14 @@ def test_what_a_click_does_stays_and_nothing_blinks():
     ("term", "known", "no_color", "change"),
     [
         ("xterm-256color", "256", False, None),
-        ("xterm-16color", "standard", False, colours.few),
-        ("linux", "standard", False, colours.few),
-        ("vt220", "standard", False, colours.none),
-        ("xterm-256color", "truecolor", True, colours.none),
+        ("xterm-16color", "standard", False, color_depth.few),
+        ("linux", "standard", False, color_depth.few),
+        ("vt220", "standard", False, color_depth.none),
+        ("xterm-256color", "truecolor", True, color_depth.none),
     ],
 )
 def test_a_terminal_gets_what_it_can_show(term, known, no_color, change):
-    found = colours.filters(term, known, no_color)
+    found = color_depth.filters(term, known, no_color)
     assert [one._change for one in found] == ([] if change is None else [change])
 
 
@@ -100,7 +100,7 @@ def test_no_sign_changes_its_width():
     ],
 )
 def test_the_locale_is_asked_even_where_python_writes_utf8(environ, utf8_mode, encoding, promised):
-    assert glyphs.promised(environ, utf8_mode, encoding) == promised
+    assert symbols.promised(environ, utf8_mode, encoding) == promised
 
 
 async def test_no_field_blinks_the_palettes_included(setting, until):
@@ -131,6 +131,6 @@ async def test_stepping_aside_saves_first_and_needs_a_shell(setting, until, monk
 
 
 def test_colours_of_rich_are_told_apart():
-    behind = colours.few(Style(color=RichColor.parse("red")), GROUND)
+    behind = color_depth.few(Style(color=RichColor.parse("red")), GROUND)
     assert behind.color is not None
     assert behind.color.number in (1, 9)

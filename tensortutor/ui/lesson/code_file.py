@@ -9,10 +9,10 @@ from textual.app import SuspendNotSupported
 from textual.timer import Timer
 
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.external_editor import NoEditor, open_file, own_editor
+from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.formatting import NotFormatted, formatted
 from tensortutor.learner.lesson_session import LessonSession
-from tensortutor.learner.owneditor import NoEditor, open_file, own_editor
-from tensortutor.learner.watch import POLL_S
 from tensortutor.ui.widgets.editor import Editor
 
 SAVE_AFTER_S = 0.3

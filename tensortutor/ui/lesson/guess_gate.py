@@ -8,7 +8,7 @@ from tensortutor.learner.guesses import Guess, remarks
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.protocol.events import Event, Finished, Probed
 from tensortutor.protocol.jobs import Job
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.transcript import Line
@@ -115,7 +115,7 @@ class GuessGate:
 
     def _lines(self, guesses: list[Guess]) -> list[Line]:
         """What is written below the output."""
-        signs = glyphs.current()
+        signs = symbols.current()
         styles = {"right": "head", "wrong": "error", "note": "note"}
         marks = {"right": f"{signs.passed} ", "wrong": f"{signs.failed} ", "note": ""}
         several = len(self._session.step.quizzes) > 1

@@ -6,8 +6,8 @@ from dataclasses import replace
 from tensortutor.protocol.assist import Answer, Question, Typed, Types
 from tensortutor.protocol.events import Event
 from tensortutor.protocol.lens import Tensors
-from tensortutor.ui.assistance import Assistance
-from tensortutor.ui.ports import Runner
+from tensortutor.ui.editing.assistant_client import Assistance
+from tensortutor.ui.protocols import Runner
 from tensortutor.ui.widgets.completer import NothingKnown
 from tensortutor.ui.widgets.editor import Editor
 

@@ -11,8 +11,8 @@ from typing import Protocol
 from textual.content import Content
 from textual.widget import Widget
 
-from tensortutor.ui import glyphs
 from tensortutor.ui.outside import subtitle
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.results import Results
 
 PARTS = {"reader": "Text", "editor": "Code", "results": "Results"}
@@ -104,7 +104,7 @@ class PaneLayout:
             Content.styled(word, "bold $accent" if name == here else "$foreground 60%")
             for name, word in PARTS.items()
         ]
-        return Content(f" {glyphs.current().dot} ").join(words)
+        return Content(f" {symbols.current().dot} ").join(words)
 
     # Sizes
 

@@ -9,9 +9,9 @@ from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.protocol.events import Event, Explained, Finished, Judged, Raised
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe
-from tensortutor.ui.explained import ExplainedRuns
 from tensortutor.ui.lesson.guess_gate import GuessGate
 from tensortutor.ui.lesson.line_notes import LineNotes
+from tensortutor.ui.running.explained_runs import ExplainedRuns
 from tensortutor.ui.tutor import Tutor
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.editor import Editor
@@ -120,7 +120,7 @@ class RunController:
         device = self._tutor.runner.status.device
         if device is None or not device.name.startswith("cuda"):
             return
-        from tensortutor.ui.gauge import Gauge
+        from tensortutor.ui.running.gpu_usage import Gauge
 
         gauge = Gauge(device.name)
         gauge.start()

@@ -13,11 +13,11 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Static
 
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText, entitle, subtitle
 
 if TYPE_CHECKING:
-    from tensortutor.ui.terminal import TerminalApp
+    from tensortutor.ui.terminal.terminal_app import TerminalApp
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Dialog(ModalScreen[T]):
 class Confirm(Dialog[bool]):
     """Asks one question. Escape and the first button mean no."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.DIALOG]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.DIALOG]
     AUTO_FOCUS = "#yes"
 
     def __init__(self, title: str, text: str, yes: str, no: str = "Back") -> None:
@@ -77,7 +77,7 @@ class Confirm(Dialog[bool]):
 class Page(Dialog[None]):
     """Something to read, closed with Escape."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PAGE]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PAGE]
     ABOUT = ""
     """What the page is for, if it has keys of its own to be told by the help."""
     AUTO_FOCUS = "VerticalScroll"

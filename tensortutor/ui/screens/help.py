@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.widgets.board import Board
 from tensortutor.ui.widgets.checkline import CheckLine
@@ -21,18 +21,18 @@ from tensortutor.ui.widgets.questions import OrderField
 from tensortutor.ui.widgets.tensors import TensorsPane
 
 if TYPE_CHECKING:
-    from tensortutor.ui.terminal import TerminalApp
+    from tensortutor.ui.terminal.terminal_app import TerminalApp
 
 PARTS: tuple[tuple[type[Widget], str, list[Binding]], ...] = (
-    (CourseList, "In the list", keys.COURSE_LIST),
-    (Editor, "In the editor", keys.EDITOR),
-    (Editor, "While finding", keys.FIND),
-    (Board, "On the board", keys.BOARD),
-    (CheckLine, "In the checks", keys.CHECK_LIST),
-    (OrderField, "Putting lines into order", keys.ORDER),
-    (TensorsPane, "In the table of tensors; Enter shows one in full", keys.TENSORS),
-    (GraphPane, "In the graph", keys.GRAPH),
-    (ProfilePane, "In the profile", keys.PROFILE),
+    (CourseList, "In the list", key_bindings.COURSE_LIST),
+    (Editor, "In the editor", key_bindings.EDITOR),
+    (Editor, "While finding", key_bindings.FIND),
+    (Board, "On the board", key_bindings.BOARD),
+    (CheckLine, "In the checks", key_bindings.CHECK_LIST),
+    (OrderField, "Putting lines into order", key_bindings.ORDER),
+    (TensorsPane, "In the table of tensors; Enter shows one in full", key_bindings.TENSORS),
+    (GraphPane, "In the graph", key_bindings.GRAPH),
+    (ProfilePane, "In the profile", key_bindings.PROFILE),
 )
 WORDS = (
     "Single letters work outside the editor and other fields; {} leads out of them. "
@@ -51,11 +51,11 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
     for kind, title, bindings in PARTS:
         if screen.query(kind):
             sections.append((title, _listed(bindings, keymap)))
-        if bindings is keys.EDITOR and screen.query(Editor):
-            sections[-1][1].extend(keys.STANDARD_EDITOR)
-            sections.append(("While names are offered", [*keys.OFFERED]))
+        if bindings is key_bindings.EDITOR and screen.query(Editor):
+            sections[-1][1].extend(key_bindings.STANDARD_EDITOR)
+            sections.append(("While names are offered", [*key_bindings.OFFERED]))
     if not screen.is_modal:
-        sections.append(("Everywhere", _listed(keys.APP, keymap)))
+        sections.append(("Everywhere", _listed(key_bindings.APP, keymap)))
     about = getattr(screen, "ABOUT", "")
     words = WORDS.format(cast("TerminalApp", screen.app).key_name("editor.leave"))
     lines = [Content(about), Content("")] if about else []

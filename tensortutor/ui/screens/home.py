@@ -15,10 +15,11 @@ from tensortutor.course.model import Lesson
 from tensortutor.course.problems import CourseError
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.unlock import Credit, credit, state
-from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row, rows
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row, rows
 from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.courselist import CourseList
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
@@ -36,7 +37,7 @@ TEACHING = "every lesson is open, nothing is kept"
 class HomeScreen(TutorScreen):
     """Chapters and lessons, what they ask for and what they open."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.HOME]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.HOME]
     ABOUT = (
         "The whole course. The first row goes on where you were. A lesson opens when the lessons "
         "that it builds on are passed; the frame beside the list says which."
@@ -208,7 +209,7 @@ class HomeScreen(TutorScreen):
         if row.known:
             count += f", {row.known} known by later ones"
         if left:
-            count += f" {glyphs.current().dot} {describe.minutes(left)} to go"
+            count += f" {symbols.current().dot} {describe.minutes(left)} to go"
         parts = [
             OutsideText(row.chapter.title).styled("bold"),
             OutsideText(row.chapter.blurb.strip()).content,
@@ -225,7 +226,7 @@ class HomeScreen(TutorScreen):
         )
 
     def _about_lesson(self, lesson: Lesson) -> Content:
-        signs = glyphs.current()
+        signs = symbols.current()
         facts = [describe.minutes(lesson.minutes), describe.needs(lesson)]
         parts = [
             OutsideText(lesson.goal).content,
@@ -237,7 +238,7 @@ class HomeScreen(TutorScreen):
         return Content("\n\n" if self.is_wide else "\n").join(parts)
 
     def _state(self, lesson: Lesson) -> Content:
-        signs = glyphs.current()
+        signs = symbols.current()
         now = state(lesson, self._earned)
         if now == "done":
             return Content.styled(f"{signs.passed} done", "$text-success")

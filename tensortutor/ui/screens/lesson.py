@@ -17,12 +17,14 @@ from tensortutor.course.model import Lesson
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.plaintext import visible
 from tensortutor.protocol.assist import Answer, Question
-from tensortutor.ui import describe, docs, keys
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.editing import documentation
 from tensortutor.ui.lesson.code_file import CodeFile
 from tensortutor.ui.lesson.guess_gate import GuessGate
 from tensortutor.ui.lesson.line_notes import LineNotes
 from tensortutor.ui.lesson.name_help import NameHelp
 from tensortutor.ui.lesson.pane_layout import PARTS, PaneLayout
+from tensortutor.ui.lesson.pointing import Pointing
 from tensortutor.ui.lesson.run_controller import RunController
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm, Page
@@ -33,6 +35,7 @@ from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
+from tensortutor.ui.widgets.pointers import Pointer
 from tensortutor.ui.widgets.popup import Popup
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
@@ -45,7 +48,7 @@ class LessonScreen(TutorScreen):
     session: the rules. layout, code, names, notes, guesses, runs: the parts that do the work.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.LESSON]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.LESSON]
     CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "One lesson, step by step: text, your code, and what came of running or checking it. "
@@ -87,6 +90,9 @@ class LessonScreen(TutorScreen):
             lambda lines: self.results.query_one(OutputPane).remark(lines), self.key_for,
             tutor.tell,
         )  # fmt: skip
+        self.pointing = Pointing(
+            self.editor, self.results, self.panes.turn_to, tutor.tell, self.key_for
+        )
         self.runs = RunController(
             self.session, self.editor, self.results, self._keybar, self.guesses, self.notes,
             tutor, self._may_run, self._run_started,
@@ -280,13 +286,26 @@ class LessonScreen(TutorScreen):
             return
         before = session.hints_shown
         count = session.hint()
-        self.panes.turn_to("reader")
+        if not (self.is_wide and self.editor.has_focus):  # who writes goes on writing
+            self.panes.turn_to("reader")
         if count > before:
             await self.reader.add_hint(count, len(hints), hints[count - 1])
             self._describe()
         else:
             self.reader.scroll_end(animate=False)
             self.tutor.tell("That is all the hints there are.")
+
+    def action_point(self) -> None:
+        """Carry out the step's next look or try; take a try back that is made."""
+        pointer = self.reader.next_pointer()
+        if pointer is None:
+            self.tutor.tell("Nothing in this step is to be looked at or tried.")
+        else:
+            self.pointing.choose(pointer)
+
+    @on(Pointer.Chosen)
+    def _pointer_chosen(self, event: Pointer.Chosen) -> None:
+        self.pointing.choose(event.pointer)
 
     def action_solution(self) -> None:
         """Show the solution beside the learner's own, once the checks have passed."""
@@ -389,7 +408,7 @@ class LessonScreen(TutorScreen):
     @on(NameDescribed)
     def _show_documentation(self, event: NameDescribed) -> None:
         doc = event.documentation
-        self.app.push_screen(Page(doc.name, Static(docs.page(doc))))
+        self.app.push_screen(Page(doc.name, Static(documentation.page(doc))))
 
     @on(NothingKnown)
     def _tell_nothing(self, event: NothingKnown) -> None:

@@ -12,14 +12,12 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tensortutor.learner.afresh import begin_again
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.standing import ChapterStanding, Standing, standings
-from tensortutor.ui import describe, keys
+from tensortutor.learner.mastery import ChapterStanding, Standing, standings
+from tensortutor.learner.reset import reset_lesson
+from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
-from tensortutor.ui.screens.base import TutorScreen
-from tensortutor.ui.screens.dialogs import Confirm
-from tensortutor.ui.standings import (
+from tensortutor.ui.progress_rows import (
     KINDS,
     Entry,
     about_chapter,
@@ -29,6 +27,8 @@ from tensortutor.ui.standings import (
     lesson_row,
     overall,
 )
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 
@@ -36,7 +36,7 @@ from tensortutor.ui.widgets.keybar import KeyBar
 class ProgressScreen(TutorScreen):
     """Chapters with time and attempts, their lessons, and what keeps one from being known well."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PROGRESS]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PROGRESS]
     CSS_PATH = "../styles/progress.tcss"
     ABOUT = (
         "What you know well and what not. Known well is a lesson passed within three checks, "
@@ -177,7 +177,7 @@ class ProgressScreen(TutorScreen):
         if not await self.app.push_screen_wait(question):
             return
         try:
-            kept = begin_again(tutor.course, lesson, tutor.progress, tutor.workspace)
+            kept = reset_lesson(tutor.course, lesson, tutor.progress, tutor.workspace)
         except StorageError as error:
             tutor.tell(str(error))
             return

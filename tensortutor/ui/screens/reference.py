@@ -15,9 +15,9 @@ from textual.widgets import Input, Markdown, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tensortutor.course.search import ENTRY, ERROR, EXACT, RECIPE, TERM, CourseIndex, Place
-from tensortutor.ui import describe, keys
+from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.outside import OutsideText, entitle, subtitle
-from tensortutor.ui.screens.seeking import SeekingScreen
+from tensortutor.ui.screens.search_base import SearchBase
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.pointed import PointedList
 
@@ -28,13 +28,13 @@ NONE = "This course has no reference."
 HOW = "Type a name, as view or Tensor.view, or words. Enter goes to the lesson."
 
 
-class ReferenceScreen(SeekingScreen):
+class ReferenceScreen(SearchBase):
     """A field to search in, what fits, and the page of what is chosen.
 
     names: what to open at, the first that is known; () for everything. place: the entry to open.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.REFERENCE]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.REFERENCE]
     ABOUT = (
         "Calls, terms and errors. Type to search; the entry under the cursor stands beside the "
         "list, and Enter opens the lesson that it comes from."

@@ -14,7 +14,7 @@ from tensortutor.course.material import Pane, Prose, Quiz
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.review import Card
-from tensortutor.ui import describe, keys
+from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm
@@ -27,7 +27,7 @@ from tensortutor.ui.widgets.questions import Question
 class ReviewScreen(TutorScreen):
     """Asks the questions that are due, then offers the exercises."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.REVIEW]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.REVIEW]
     CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "Questions that you answered some time ago come again when they are about to be "

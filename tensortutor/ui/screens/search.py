@@ -16,10 +16,11 @@ from textual.widgets.option_list import Option
 
 from tensortutor.course.model import Lesson
 from tensortutor.course.search import LESSON, STEP, CourseIndex, Found, Place
-from tensortutor.ui import describe, finding, glyphs, keys
-from tensortutor.ui.finding import HeadRow, MoreRow, Row
+from tensortutor.ui import describe, key_bindings, search_rows
 from tensortutor.ui.outside import OutsideText, entitle, subtitle
-from tensortutor.ui.screens.seeking import SeekingScreen
+from tensortutor.ui.screens.search_base import SearchBase
+from tensortutor.ui.search_rows import HeadRow, MoreRow, Row
+from tensortutor.ui.terminal import symbols
 
 READING_S = 0.1
 """How often to look whether more of the course has been read."""
@@ -28,13 +29,13 @@ PAUSE_S = 0.03
 DIM = "$foreground 60%"
 
 
-class SearchScreen(SeekingScreen):
+class SearchScreen(SearchBase):
     """A field, what is found in groups, and the words around what was sought.
 
     query: what to begin with, selected, so that typing replaces it.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.SEARCH]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.SEARCH]
     ABOUT = (
         "Everything in the course that has your words: lessons by title and goal, their text, the "
         "reference, errors. A name finds its call, a printed message its error. Enter goes there."
@@ -46,7 +47,7 @@ class SearchScreen(SeekingScreen):
         super().__init__()
         self._query = query
         self._early = ""
-        self._groups: list[finding.Group] = []
+        self._groups: list[search_rows.Group] = []
         self._unfolded: set[str] = set()
         self._rows: list[Row] = []
         self._reading: Timer | None = None
@@ -135,11 +136,11 @@ class SearchScreen(SeekingScreen):
             self._waiting.stop()
             self._waiting = None
         before = self.chosen
-        self._groups = finding.groups(self._index.search(self._query, finding.EVERYTHING))
+        self._groups = search_rows.groups(self._index.search(self._query, search_rows.EVERYTHING))
         self._show(before if self._unfolded or not self._index.is_complete else None)
 
     def _show(self, cursor: Row | None = None) -> None:
-        self._rows = finding.rows(self._groups, self._unfolded)
+        self._rows = search_rows.rows(self._groups, self._unfolded)
         self.places.clear_options()
         self.places.add_options(
             Option(self._drawn(row), disabled=isinstance(row, HeadRow)) for row in self._rows
@@ -152,17 +153,17 @@ class SearchScreen(SeekingScreen):
         count = sum(len(group.found) for group in self._groups)
         words = [
             f"{count} found" if self._query.strip() else "",
-            finding.still_reading(self._index),
+            search_rows.still_reading(self._index),
         ]
-        dot = f" {glyphs.current().dot} "
+        dot = f" {symbols.current().dot} "
         subtitle(self.query_one("#found"), OutsideText(dot.join(word for word in words if word)))
         if not self._rows:
             self._say_none()
 
     def _say_none(self) -> None:
         """What is searched, and that there is nothing if something was sought."""
-        searched = finding.searched(self._index)
-        reading = finding.still_reading(self._index)
+        searched = search_rows.searched(self._index)
+        reading = search_rows.still_reading(self._index)
         rest = "" if not reading else f" The rest of the course is being read ({reading})."
         if self._query.strip():
             near = self._index.index.nearest(self._query) if not reading else []
@@ -181,16 +182,16 @@ class SearchScreen(SeekingScreen):
             count = Content.styled(f"  {len(row.group.found)}", DIM)
             return Content.styled(row.group.title, "bold $accent") + count
         if isinstance(row, MoreRow):
-            rest = len(row.group.found) - finding.FEW
-            return Content.styled(f"  {glyphs.current().cut} {rest} more: Enter shows them", DIM)
-        title = Content("  ") + OutsideText(finding.title(self.tutor.course, row.place)).title
-        return title + Content.styled(f"  {finding.kind(row.place)}", DIM)
+            rest = len(row.group.found) - search_rows.FEW
+            return Content.styled(f"  {symbols.current().cut} {rest} more: Enter shows them", DIM)
+        title = Content("  ") + OutsideText(search_rows.title(self.tutor.course, row.place)).title
+        return title + Content.styled(f"  {search_rows.kind(row.place)}", DIM)
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self) -> None:
         row = self.chosen
         if isinstance(row, Found):
-            entitle(self.query_one("#place"), OutsideText(finding.kind(row.place).capitalize()))
+            entitle(self.query_one("#place"), OutsideText(search_rows.kind(row.place).capitalize()))
             self.query_one("#place-text", Static).update(self._about(row))
 
     def _about(self, found: Found) -> Content:
@@ -201,7 +202,7 @@ class SearchScreen(SeekingScreen):
             snippet = snippet.stylize("bold underline", start, end)
         lesson = describe.lesson_by_id(self.tutor.course, place.lesson)
         parts = [
-            OutsideText(finding.title(self.tutor.course, place)).styled("bold"),
+            OutsideText(search_rows.title(self.tutor.course, place)).styled("bold"),
             snippet,
             self._leads(place, lesson),
         ]
@@ -240,7 +241,7 @@ class SearchScreen(SeekingScreen):
             self.tutor.go(row.place)
         elif isinstance(row, MoreRow):
             self._unfolded.add(row.group.title)
-            self._show(row.group.found[finding.FEW])
+            self._show(row.group.found[search_rows.FEW])
 
     def action_back(self) -> None:
         """Back to where one was."""

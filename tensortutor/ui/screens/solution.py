@@ -5,9 +5,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tensortutor.course.model import Lesson
-from tensortutor.learner.comparison import beside, common_mistakes, differs
-from tensortutor.ui import glyphs
+from tensortutor.learner.solution_diff import beside, common_mistakes, differs
 from tensortutor.ui.screens.dialogs import Page
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.comparison import Comparison
 
 EQUAL = "Line by line, your code is the solution of the course."
@@ -36,7 +36,7 @@ def _mistakes(lesson: Lesson) -> list[Static]:
         return []
     lines = [Content.styled("What others commonly get wrong", "bold")]
     for name, check in mistakes:
-        lines.append(Content(f"{glyphs.current().news} {name}"))
+        lines.append(Content(f"{symbols.current().news} {name}"))
         if check:
             lines.append(Content.styled(f"    found by: {check}", "$foreground 60%"))
     return [Static(Content("\n").join(lines), classes="mistakes")]

@@ -7,9 +7,9 @@ from textual.binding import BindingType
 
 from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.learner.lesson_session import Code, LessonSession
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
+from tensortutor.ui.lesson.code_statements import statements
 from tensortutor.ui.screens.lesson import LessonScreen
-from tensortutor.ui.statements import statements
 from tensortutor.ui.widgets.board import Board
 
 NO_CODE = "No code is on the board yet."
@@ -59,7 +59,7 @@ class TeachSession(LessonSession):
 class TeachScreen(LessonScreen):
     """The lesson's screen with a board in the place of the text."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.TEACH, *keys.LESSON]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.TEACH, *key_bindings.LESSON]
     CSS_PATH: ClassVar[list[str]] = ["../styles/lesson.tcss", "../styles/teach.tcss"]  # type: ignore[assignment]
     ABOUT = (
         "A lesson in front of a room: text and questions come block by block, code statement by "

@@ -11,9 +11,10 @@ from tensortutor.lens import portrait
 from tensortutor.lens.tables import full_name
 from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Storage, TensorInfo, Tensors
-from tensortutor.ui import glyphs, keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText, subtitle
 from tensortutor.ui.screens.dialogs import Page
+from tensortutor.ui.terminal import symbols
 
 LEGEND = (
     "[x]: the element. (x): where the index of this dimension leads. A dot: not of this tensor."
@@ -24,7 +25,7 @@ WAYS = ("back", "along", "dimension_back", "dimension")
 class TensorScreen(Page):
     """Arrow keys move an index; the storage below shows where its element lies."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PAGE, *keys.TENSOR]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PAGE, *key_bindings.TENSOR]
     ABOUT = (
         "One tensor: its facts, and where the element at an index lies in the storage. The keys "
         "walk through the index; a tensor that was marked in the table is shown beside it."
@@ -74,7 +75,7 @@ class TensorScreen(Page):
         lines = [f"{label:<10}{text}" for label, text in portrait.facts(self._tensor)]
         lines += self._walk(width)
         if self._tensor.sample is not None:
-            shades = list(portrait.heat_map(self._tensor.sample, glyphs.current().ascii))
+            shades = list(portrait.heat_map(self._tensor.sample, symbols.current().ascii))
             lines += ["", "Values", *shades] if shades else []
         if self._other is not None:
             lines += ["", *portrait.together(self._tensor, self._other)]
@@ -83,7 +84,7 @@ class TensorScreen(Page):
                 lines += [f"1: {full_name(self._tensor)}  2: {name}  #: both"]
                 lines += portrait.both(self._tensor, self._other, self._storage, width)
         shown = "\n".join(lines)
-        if glyphs.current().ascii:
+        if symbols.current().ascii:
             shown = shown.replace("·", ".")
         self._text.update(Content(visible(shown)))
 

@@ -10,8 +10,9 @@ from textual.widgets import Static
 from tensortutor.course.material import Pane, Quiz
 from tensortutor.learner import answers
 from tensortutor.learner.lesson_session import LessonSession
-from tensortutor.ui import glyphs, keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.reader import Hint, Reader, passage, written
@@ -24,7 +25,7 @@ class CodeMark(Static):
 class Board(Reader):
     """Shows paragraphs, code and questions one after the other; answers when they are asked for."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.BOARD]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.BOARD]
 
     class Code(Message):
         """The step's code is to be seen from now on, or not any more."""
@@ -67,7 +68,7 @@ class Board(Reader):
         for block in step.blocks:
             if isinstance(block, Pane):
                 name = session.code().name
-                parts.append(CodeMark(f"{glyphs.current().pointer} {name}", markup=False))
+                parts.append(CodeMark(f"{symbols.current().pointer} {name}", markup=False))
             elif isinstance(block, Quiz):
                 predicts = step.pane is not None and step.pane.kind == "predict"
                 parts.append(Question(block, questions, None, predicts))
@@ -119,7 +120,7 @@ class Board(Reader):
         between = ":\n" if "\n" in wanted else " "
         verdict = question.query_one(".verdict", Static)
         verdict.update(
-            OutsideText(f"{glyphs.current().passed} The answer is{between}{wanted}").content
+            OutsideText(f"{symbols.current().passed} The answer is{between}{wanted}").content
         )
         question.call_after_refresh(self.scroll_to_widget, question, animate=False)
         return True

@@ -9,9 +9,10 @@ from textual.document._edit import Edit
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from tensortutor.ui import glyphs, problems
+from tensortutor.ui.editing import syntax_errors
+from tensortutor.ui.editing.syntax_errors import Problem
 from tensortutor.ui.outside import OutsideText, entitle
-from tensortutor.ui.problems import Problem
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.code import CodeArea, CodeDocument
 
 PAUSE_S = 0.6
@@ -98,7 +99,7 @@ class CheckedCode(CodeArea):
             self._timer = self.set_timer(rest, self._check)
             return
         typing = self.cursor_location[0] if self.has_focus else None
-        self._show(problems.find("\n".join(self.document.lines), typing))
+        self._show(syntax_errors.find("\n".join(self.document.lines), typing))
 
     # Showing it
 
@@ -117,8 +118,10 @@ class CheckedCode(CodeArea):
     def _entitle(self) -> None:
         title = OutsideText(self._file_name).title
         if self._note:
-            title += Content.styled(f" {glyphs.current().dot} {self._note}", "$accent")
+            title += Content.styled(f" {symbols.current().dot} {self._note}", "$accent")
         if self.problem is not None:
-            word = f" {glyphs.current().failed} line {self.problem.row + 1}: {self.problem.message}"
+            word = (
+                f" {symbols.current().failed} line {self.problem.row + 1}: {self.problem.message}"
+            )
             title += OutsideText(word).styled("$text-error")
         entitle(self, title)

@@ -14,16 +14,17 @@ from textual.widgets import Static
 
 from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Verdict
-from tensortutor.ui import describe, glyphs, keys
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.terminal import symbols
 
 PARTS = ("called", "input", "got", "expected", "where", "cause", "hint")
 AS_ABOVE, PERHAPS = "As above.", "May have the same cause."
 SIGNS: dict[str, Callable[[], str]] = {
-    "waiting": lambda: glyphs.current().pending,
-    "running": lambda: glyphs.current().running,
-    "passed": lambda: glyphs.current().passed,
-    "failed": lambda: glyphs.current().failed,
-    "unknown": lambda: glyphs.current().locked,
+    "waiting": lambda: symbols.current().pending,
+    "running": lambda: symbols.current().running,
+    "passed": lambda: symbols.current().passed,
+    "failed": lambda: symbols.current().failed,
+    "unknown": lambda: symbols.current().locked,
 }
 
 
@@ -34,7 +35,7 @@ class CheckLine(Static, can_focus=True):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"check--label", "check--detail"}
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.CHECK_LIST]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.CHECK_LIST]
 
     def __init__(self, name: str, catches: Sequence[str] = ()) -> None:
         """catches: wrong answers that this check is there for."""
@@ -111,7 +112,7 @@ class CheckLine(Static, can_focus=True):
 
     def render(self) -> RenderResult:
         """The line, and below it what is known if it is unfolded."""
-        verdict, signs = self.verdict, glyphs.current()
+        verdict, signs = self.verdict, symbols.current()
         head = Table.grid(expand=True, padding=(0, 1, 0, 0))
         head.add_column(width=10, no_wrap=True)
         head.add_column(ratio=1)

@@ -22,7 +22,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from tensortutor.ui import brackets, glyphs, lexer
+from tensortutor.ui.editing import bracket_matching, line_lexer
+from tensortutor.ui.terminal import symbols
 
 COLOURS = ("keyword", "string", "number", "call", "definition", "decorator", "comment", "plain")
 """What the lexer calls the parts of a program; the style sheet says how they look."""
@@ -76,16 +77,16 @@ class CodeDocument(Document):
         """The string that a line begins within, "" for code."""
         states = self._states
         while len(states) <= row:
-            states.append(lexer.read(self._lines[len(states) - 1], states[-1]).state)
+            states.append(line_lexer.read(self._lines[len(states) - 1], states[-1]).state)
         return states[row]
 
     def known_state(self, row: int) -> str | None:
         """The same, or None if nobody has asked yet."""
         return self._states[row] if row < len(self._states) else None
 
-    def read(self, row: int) -> lexer.Line:
+    def read(self, row: int) -> line_lexer.Line:
         """What a line holds."""
-        return lexer.read(self._lines[row], self.state(row))
+        return line_lexer.read(self._lines[row], self.state(row))
 
 
 class CodeArea(TextArea):
@@ -163,7 +164,7 @@ class CodeArea(TextArea):
 
     def find_matching_bracket(self, _bracket: str, search_from: Location) -> Location | None:
         """The partner of the bracket under the cursor or just before it; Textual asks."""
-        self._pair = brackets.pair(self.document, search_from)
+        self._pair = bracket_matching.pair(self.document, search_from)
         return self._pair[1] if self._pair else None
 
     # What is drawn again
@@ -331,7 +332,7 @@ class CodeArea(TextArea):
         style = self.rich_style + self._look("cursor-gutter" if is_current else "gutter")
         if mark is None:
             return [Segment(f"{number}  ", style)]
-        sign = glyphs.current().pointer if mark == "called" else glyphs.current().failed
+        sign = symbols.current().pointer if mark == "called" else symbols.current().failed
         ground = Style(bgcolor=self._look(mark).bgcolor)
         return [
             Segment(number + sign, self.rich_style + self._look(mark) + Style(underline=False)),
@@ -350,7 +351,7 @@ def fitting(note: str, room: int) -> str:
     if len(text) <= room:
         return text
     lost = text[room - 1 :].split()
-    end = glyphs.current().cut + " ".join(sign for sign in URGENT if sign in lost)
+    end = symbols.current().cut + " ".join(sign for sign in URGENT if sign in lost)
     return text[: room - len(end)] + end
 
 

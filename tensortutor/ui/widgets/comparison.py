@@ -8,9 +8,9 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from tensortutor.learner.comparison import MINE, SAME, THEIRS, Pair, unified
+from tensortutor.learner.solution_diff import MINE, SAME, THEIRS, Pair, unified
 from tensortutor.plaintext import visible
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 LOOKS = {SAME: "$foreground 70%", MINE: "$text-error", THEIRS: "$text-success"}
 TITLES = ("Yours", "A solution")
@@ -76,7 +76,7 @@ class Comparison(Widget):
         return Content("\n").join(lines)
 
     def _bar(self) -> str:
-        return " | " if glyphs.current().ascii else " │ "
+        return " | " if symbols.current().ascii else " │ "
 
 
 def _marked(mark: str, line: str | None, width: int) -> Content:

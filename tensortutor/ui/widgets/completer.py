@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from tensortutor.protocol.assist import Answer, Completions, Documentation, Question
-from tensortutor.ui import docs, lexer
+from tensortutor.ui.editing import documentation, line_lexer
 from tensortutor.ui.widgets.code import CodeArea
 from tensortutor.ui.widgets.popup import ROWS, Popup
 
@@ -88,7 +88,7 @@ class Completer:
             return
         if pending or not before.endswith(".") or NUMBER.search(before):
             return
-        if lexer.is_code(line, self._editor.document.state(row), column):
+        if line_lexer.is_code(line, self._editor.document.state(row), column):
             self.ask()
 
     def ask(self, *, wanted: bool = False) -> None:
@@ -139,7 +139,7 @@ class Completer:
             else:
                 self._editor.post_message(NothingKnown("words", learning=learning))
         elif number == self._described and isinstance(answer, Documentation) and self.is_open:
-            self._words = docs.first_words(answer)
+            self._words = documentation.first_words(answer)
             self._show()
 
     def _offer(self, answer: Completions) -> None:

@@ -15,8 +15,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tensortutor.plaintext import one_line
-from tensortutor.ui import describe, glyphs, keys
-from tensortutor.ui.outline import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row
+from tensortutor.ui import describe, key_bindings
+from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row
+from tensortutor.ui.terminal import symbols
 
 BAR = 12
 HEAD = 10
@@ -30,7 +31,7 @@ Piece = tuple[str, str]
 class CourseList(ScrollView, can_focus=True):
     """Rows with a cursor. It knows nothing of courses beyond the rows it is given."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.COURSE_LIST]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.COURSE_LIST]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"courses--{look}" for look in LOOKS}
 
     class Highlighted(Message):
@@ -149,7 +150,7 @@ class CourseList(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         left, right = self._pieces(self._rows[index])
         here = index == self._cursor
-        sign = glyphs.current().pointer if here else " "
+        sign = symbols.current().pointer if here else " "
         ground = Style()
         if here:
             look = "cursor" if self.has_focus else "idle"
@@ -193,7 +194,7 @@ class CourseList(ScrollView, can_focus=True):
 
     @_pieces.register
     def _(self, row: ChapterRow) -> tuple[list[Piece], list[Piece]]:
-        signs = glyphs.current()
+        signs = symbols.current()
         total = len(row.chapter.lessons)
         fold = signs.opened if row.open else signs.closed
         full, empty = describe.bar(row.done, total, BAR)
@@ -206,7 +207,7 @@ class CourseList(ScrollView, can_focus=True):
 
     @_pieces.register
     def _(self, row: LessonRow) -> tuple[list[Piece], list[Piece]]:
-        signs = glyphs.current()
+        signs = symbols.current()
         sign, look = {
             "done": (signs.passed, "done"),
             "known": (signs.known, "done"),
@@ -240,7 +241,7 @@ def _fitted(left: list[Piece], right: list[Piece], width: int) -> list[Piece]:
     for text, look in left:
         free = room - sum(cell_len(done) for done, _ in fitted)
         if cell_len(text) > free:
-            cut = glyphs.current().cut
+            cut = symbols.current().cut
             fitted.append((set_cell_size(text, max(0, free - 1)) + cut, look))
             break
         fitted.append((text, look))

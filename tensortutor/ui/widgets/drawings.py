@@ -17,7 +17,7 @@ from tensortutor.drawing.spans import Look, Row, Span, clean
 from tensortutor.drawing.text import drawing_rows, natural_height
 from tensortutor.protocol.drawings import DRAWINGS, MOST_SERIES, AreaMap, CellGrid, Drawing, Picture
 from tensortutor.protocol.events import Event, Raised
-from tensortutor.ui import glyphs, graphics
+from tensortutor.ui.terminal import graphics, symbols
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
 LEAST_HEIGHT = 10
@@ -34,7 +34,7 @@ NOTHING = (
 
 def look_of(app: App[Any]) -> Look:
     """What this terminal can show."""
-    return Look(not glyphs.current().ascii, not app.no_color)
+    return Look(not symbols.current().ascii, not app.no_color)
 
 
 class DrawingView(Widget):
@@ -115,7 +115,7 @@ class PixelView(Vertical):
     def _draw(self) -> None:
         if not isinstance(self.drawing, Picture):
             return
-        look = Look(not glyphs.current().ascii)
+        look = Look(not symbols.current().ascii)
         try:
             bitmap, words = graphics.bitmap(self.drawing), clean(self.drawing.caption, look)
         except ValueError as error:

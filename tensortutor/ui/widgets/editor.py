@@ -13,7 +13,8 @@ from textual.geometry import Offset, Region
 from textual.message import Message
 from textual.widgets import TextArea
 
-from tensortutor.ui import indent, keys, pairs, rewrite
+from tensortutor.ui import key_bindings
+from tensortutor.ui.editing import bracket_closing, indentation, text_diff
 from tensortutor.ui.widgets.checked import CheckedCode
 from tensortutor.ui.widgets.code import CodeDocument
 from tensortutor.ui.widgets.completer import Completer
@@ -38,7 +39,7 @@ class Editor(CheckedCode):
     closes_brackets: what is opened by a key is closed with it.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.EDITOR]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.EDITOR]
     closes_brackets = True
 
     class Left(Message):
@@ -104,8 +105,8 @@ class Editor(CheckedCode):
         if CodeDocument(text).newline != self.document.newline:
             self.load_text(text)
             return
-        change = rewrite.between(old, text)
-        cursor = rewrite.follow(old, text, self.cursor_location)
+        change = text_diff.between(old, text)
+        cursor = text_diff.follow(old, text, self.cursor_location)
         self.history.checkpoint()
         self.replace(change.text, change.start, change.end, maintain_selection_offset=False)
         self.history.checkpoint()
@@ -149,16 +150,16 @@ class Editor(CheckedCode):
         start, end = sorted(self.selection)
         if not self.closes_brackets:
             self.replace(character, start, end, maintain_selection_offset=False)
-        elif start != end and character in pairs.PAIRS:
+        elif start != end and character in bracket_closing.PAIRS:
             self._surround(character, start, end)
         else:
             row, column = start
             line, state = self.document[row], self.document.state(row)
-            if start == end and pairs.is_typed_over(character, line, state, column):
+            if start == end and bracket_closing.is_typed_over(character, line, state, column):
                 self.move_cursor((row, column + 1))
                 return
             rest = line[:column] + line[end[1] :] if end[0] == row else line
-            closer = pairs.closing(character, rest, state, column)
+            closer = bracket_closing.closing(character, rest, state, column)
             self.replace(character + closer, start, end, maintain_selection_offset=False)
             if closer:
                 self.move_cursor((row, column + 1))
@@ -167,7 +168,10 @@ class Editor(CheckedCode):
         """Put a pair around the selected text, which stays selected."""
         inner = self.selected_text
         self.replace(
-            opener + inner + pairs.PAIRS[opener], start, end, maintain_selection_offset=False
+            opener + inner + bracket_closing.PAIRS[opener],
+            start,
+            end,
+            maintain_selection_offset=False,
         )
         last = (end[0], end[1] + (start[0] == end[0]))
         self.selection = Selection((start[0], start[1] + 1), last)
@@ -178,11 +182,11 @@ class Editor(CheckedCode):
             return
         start, end = sorted(self.selection)
         before = self.document[start[0]][: start[1]]
-        space = indent.after(before) if before.strip() else before
+        space = indentation.after(before) if before.strip() else before
         line = self.document[start[0]]
         spread = self.closes_brackets and start == end
-        if spread and pairs.is_spread(line, self.document.state(start[0]), start[1]):
-            tail = "\n" + indent.leading(before)
+        if spread and bracket_closing.is_spread(line, self.document.state(start[0]), start[1]):
+            tail = "\n" + indentation.leading(before)
             self.replace(f"\n{space}{tail}", start, end, maintain_selection_offset=False)
             self.move_cursor((start[0] + 1, len(space)))
             return
@@ -195,35 +199,37 @@ class Editor(CheckedCode):
             return
         start, end = self.selection
         if start[0] != end[0]:
-            self._rewrite(indent.indented)
+            self._rewrite(indentation.indented)
             return
-        width = indent.WIDTH - min(start, end)[1] % indent.WIDTH
+        width = indentation.WIDTH - min(start, end)[1] % indentation.WIDTH
         result = self.replace(" " * width, start, end, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
     def action_dedent(self) -> None:
         """Take one stop of indentation away from the selected lines."""
         if not self.read_only:
-            self._rewrite(indent.dedented)
+            self._rewrite(indentation.dedented)
 
     def action_comment(self) -> None:
         """Comment the selected lines out, or in again."""
         if not self.read_only:
-            self._rewrite(indent.toggled)
+            self._rewrite(indentation.toggled)
 
     def action_delete_left(self) -> None:
         """Delete a character; within the indentation, back to the last stop."""
         row, column = self.cursor_location
         line = self.document[row]
         before = line[:column]
-        empty = self.closes_brackets and pairs.is_empty(line, self.document.state(row), column)
+        empty = self.closes_brackets and bracket_closing.is_empty(
+            line, self.document.state(row), column
+        )
         if empty and self.selection.is_empty and not self.read_only:
             self.delete((row, column - 1), (row, column + 1), maintain_selection_offset=False)
             return
         if self.read_only or not self.selection.is_empty or before.strip(" ") or not column:
             super().action_delete_left()
             return
-        start = (row, column - indent.to_previous_stop(column))
+        start = (row, column - indentation.to_previous_stop(column))
         self.delete(start, (row, column), maintain_selection_offset=False)
 
     async def action_find(self) -> None:
@@ -268,7 +274,7 @@ class Editor(CheckedCode):
         if not has_focus:
             self.completer.close()
 
-    def _rewrite(self, change: "indent.Change") -> None:
+    def _rewrite(self, change: "indentation.Change") -> None:
         """Change whole lines, as one edit, and keep the selection on the same text."""
         start, end = self.selection
         top, bottom = sorted((start, end))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from tensortutor.course.prose import paragraphs
 from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Explained
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.transcript import Line
 
 INDENT = "  "
@@ -13,7 +13,7 @@ INDENT = "  "
 
 def lines_of(event: Explained, about: Callable[[str], str]) -> Iterator[Line]:
     """Below the error's own report. about: what to say of a lesson, by its id."""
-    yield "head", f"{glyphs.current().pointer} {visible(event.title)}"
+    yield "head", f"{symbols.current().pointer} {visible(event.title)}"
     for label, text in (("", event.here), ("", event.means), ("Way out: ", event.way_out)):
         for is_code, part in paragraphs(text):
             if is_code:

@@ -10,7 +10,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.widgets.code import CodeArea
 
 MOST = 9_999
@@ -40,7 +40,7 @@ def has_capitals(text: str) -> bool:
 class FindBar(Horizontal):
     """Asks for a text and goes from match to match in an editor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.FIND]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.FIND]
 
     def __init__(self, editor: CodeArea) -> None:
         super().__init__(id="find")

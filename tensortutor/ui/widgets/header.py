@@ -8,7 +8,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from tensortutor.plaintext import one_line, visible
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 
 class TopLine(Widget):
@@ -33,7 +33,7 @@ class TopLine(Widget):
 
     def render(self) -> RenderResult:
         """All three if they fit; a long place is cut first, then the word at the right goes."""
-        signs = glyphs.current()
+        signs = symbols.current()
         marks = {"done": signs.done, "here": signs.here, "ahead": signs.ahead}
         looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
         rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
@@ -67,7 +67,7 @@ class TopLine(Widget):
         # "3 Autograd: leaves, graphs, hooks", then "3 Autograd", then "3", then nothing.
         shorter = (outer, outer.partition(":")[0], outer.partition(" ")[0], "")
         for before in shorter:
-            joint = f"{before} {glyphs.current().pointer} " if before else ""
+            joint = f"{before} {symbols.current().pointer} " if before else ""
             place = Content.styled(visible(joint, tabs=1), "$foreground 60%") + Content.styled(
                 one_line(inner), "bold $foreground"
             )

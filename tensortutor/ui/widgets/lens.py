@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.widgets.lenspane import LensPane
 from tensortutor.ui.widgets.panes import ResultPane
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.lens import GraphRoot
-    from tensortutor.ui.terminal import TerminalApp
+    from tensortutor.ui.terminal.terminal_app import TerminalApp
 
 
 class ModulesPane(LensPane):
@@ -74,7 +74,7 @@ class GraphPane(LensPane):
     TITLE = "Graph"
     NOTHING = "No graph yet. After a run, the graph behind each tensor with a grad_fn stands here."
     KINDS = (Graph,)
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.GRAPH]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.GRAPH]
 
     def __init__(self) -> None:
         super().__init__(id="pane-graph")
@@ -152,7 +152,7 @@ class ProfilePane(LensPane):
     TITLE = "Profile"
     KINDS = (Profile,)
     NOTHING = "Not profiled. {}, or the palette, runs the code under torch's profiler."
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.PROFILE]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.PROFILE]
 
     @property
     def nothing(self) -> str:

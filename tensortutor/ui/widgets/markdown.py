@@ -9,7 +9,7 @@ from textual.widgets import Markdown
 from textual.widgets.markdown import MarkdownBlock, MarkdownFence
 
 from tensortutor.plaintext import visible
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 
 class CodeColours(HighlightTheme):
@@ -60,7 +60,7 @@ class Text(Markdown):
         super().__init__(
             visible(markdown, tabs=0), classes=classes, parser_factory=_parser, open_links=False
         )
-        if glyphs.current().ascii:
+        if symbols.current().ascii:
             self.BULLETS = ["* ", "- "]
 
     def update(self, markdown: str) -> AwaitComplete:

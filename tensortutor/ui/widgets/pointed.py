@@ -4,7 +4,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widgets import OptionList
 
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 
 class PointedList(OptionList):
@@ -19,4 +19,4 @@ class PointedList(OptionList):
         if self._lines[line] != (self.highlighted, 0):
             return strip
         style = next((segment.style for segment in strip), None)
-        return Strip.join([Strip([Segment(glyphs.current().pointer, style)]), strip.crop(1)])
+        return Strip.join([Strip([Segment(symbols.current().pointer, style)]), strip.crop(1)])

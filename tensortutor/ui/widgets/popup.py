@@ -6,8 +6,8 @@ from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.widgets import Static
 
-from tensortutor.ui import glyphs
 from tensortutor.ui.outside import OutsideText, subtitle
+from tensortutor.ui.terminal import symbols
 
 ROWS = 6
 """Names that show at a time."""
@@ -48,7 +48,7 @@ class Popup(Static):
     def offer(self, names: list[str], chosen: int, call: str, words: str) -> None:
         """Show these names."""
         self._top = min(max(self._top, chosen - ROWS + 1), chosen, max(0, len(names) - ROWS))
-        pointer = glyphs.current().pointer
+        pointer = symbols.current().pointer
         rows = []
         for number, name in enumerate(names[self._top : self._top + ROWS], self._top):
             here = number == chosen
@@ -62,7 +62,7 @@ class Popup(Static):
 
     def _fit(self, text: str, lines: int) -> str:
         room = (int(self.styles.width.value if self.styles.width else WIDEST) - 4) * lines
-        return text if len(text) <= room else text[: room - 1] + glyphs.current().cut
+        return text if len(text) <= room else text[: room - 1] + symbols.current().cut
 
     def on_click(self, event: events.Click) -> None:
         """A row was clicked."""

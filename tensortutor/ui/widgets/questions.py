@@ -13,8 +13,9 @@ from textual.widgets.option_list import Option
 
 from tensortutor.course.material import Quiz
 from tensortutor.learner import answers
-from tensortutor.ui import glyphs, keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.markdown import Text
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class ChoiceField(OptionList):
         super().__init__(*self._prompts(-1), compact=True, classes="field")
 
     def _prompts(self, chosen: int) -> list[Option]:
-        signs = glyphs.current()
+        signs = symbols.current()
         return [
             Option(OutsideText(f"{signs.chosen if i == chosen else signs.ahead} {value}").content)
             for i, value in enumerate(self._values)
@@ -92,7 +93,7 @@ class ChoiceField(OptionList):
 class OrderField(OptionList):
     """Lines to be put into order: pick one up, carry it, put it down; Enter answers."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.ORDER]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.ORDER]
 
     def __init__(self, quiz: Quiz) -> None:
         self._order = list(quiz.choices)
@@ -139,7 +140,7 @@ class OrderField(OptionList):
 
     def _prompts(self) -> list[Option]:
         here = self.highlighted if self._held else None
-        signs = glyphs.current()
+        signs = symbols.current()
         return [
             Option(OutsideText(f"{signs.held if i == here else str(i + 1)} {line}").content)
             for i, line in enumerate(self._order)
@@ -259,13 +260,13 @@ class Question(Vertical):
 
     def _verdict(self, right: bool) -> str:
         if right:
-            return f"{glyphs.current().passed} Right."
+            return f"{symbols.current().passed} Right."
         wanted = answers.shown(self.quiz, self.quiz.answer)
         between = ":\n" if "\n" in wanted else " "
-        return f"{glyphs.current().failed} Wrong. The answer is{between}{wanted}"
+        return f"{symbols.current().failed} Wrong. The answer is{between}{wanted}"
 
     def _own_verdict(self, right: bool, own: Quiz) -> str:
-        signs = glyphs.current()
+        signs = symbols.current()
         gave, wanted = (answers.shown(quiz, quiz.answer) for quiz in (own, self.quiz))
         between = ":\n" if "\n" in gave + wanted else " "
         sign, word = (signs.passed, "Right") if right else (signs.failed, "Wrong")

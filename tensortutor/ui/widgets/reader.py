@@ -7,16 +7,21 @@ from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Look, Pan
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.widgets.markdown import Text, fenced
+from tensortutor.ui.widgets.pointers import Pointer, Pointers
 from tensortutor.ui.widgets.questions import Question
 
 
 class Reader(VerticalScroll, can_focus=True):
     """Shows one step at a time."""
 
+    _pointers = Pointers([])
+
     async def show(self, session: LessonSession) -> None:
         """Replace what is shown by the session's step, from its top."""
-        entitle(self, OutsideText(session.step.title))
+        optional = " (may be skipped)" if session.step.optional else ""
+        entitle(self, OutsideText(f"{session.step.title}{optional}"))
         parts = self.parts(session)
+        self._pointers = Pointers([part for part in parts if isinstance(part, Pointer)])
         async with self.batch():
             await self.remove_children()
             await self.mount(Vertical(*parts, id="page"))
@@ -30,11 +35,14 @@ class Reader(VerticalScroll, can_focus=True):
         prose: list[str] = []
         questions = 0
         for block in step.blocks:
-            if not isinstance(block, Quiz):
+            if not isinstance(block, (Quiz, Look, Try)):
                 prose += written(block)
                 continue
             parts += passage(prose)
             prose = []
+            if not isinstance(block, Quiz):
+                parts.append(Pointer(block))
+                continue
             given = session.given(questions)
             answer = given[0] if given else None
             question = Question(block, questions, answer, gate, held=session.is_held)
@@ -46,6 +54,13 @@ class Reader(VerticalScroll, can_focus=True):
         parts += passage(prose)
         hints = step.hints[: session.hints_shown]
         return parts + [Hint(n, len(step.hints), hint) for n, hint in enumerate(hints, 1)]
+
+    def next_pointer(self) -> Pointer | None:
+        """The look or try that the lesson's key for it means now, scrolled into view."""
+        pointer = self._pointers.next(self.screen.focused)
+        if pointer is not None:
+            pointer.scroll_visible(animate=False)
+        return pointer
 
     async def add_hint(self, number: int, total: int, text: str) -> None:
         """Show one more hint, and scroll to it."""

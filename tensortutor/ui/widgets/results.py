@@ -14,10 +14,10 @@ from textual.widgets import ContentSwitcher, Static
 from tensortutor.plaintext import visible
 from tensortutor.protocol.events import Event, Finished, Judged
 from tensortutor.protocol.jobs import Job
-from tensortutor.ui import glyphs
-from tensortutor.ui.feed import Feed
 from tensortutor.ui.outside import entitle
-from tensortutor.ui.ports import Starter
+from tensortutor.ui.protocols import Starter
+from tensortutor.ui.running.event_batcher import Feed
+from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.checks import ChecksPane
 from tensortutor.ui.widgets.drawings import DrawingsPane
 from tensortutor.ui.widgets.lens import LENS_PANES
@@ -31,13 +31,13 @@ FRAME_S = 1 / 30
 """Events are shown in batches, at most one per frame."""
 
 SIGNS: dict[str, Callable[[], tuple[str, str]]] = {
-    "done": lambda: (glyphs.current().passed, "-good"),
-    "stopped": lambda: (glyphs.current().stopped, "-calm"),
+    "done": lambda: (symbols.current().passed, "-good"),
+    "stopped": lambda: (symbols.current().stopped, "-calm"),
 }
 
 
 def _failed() -> tuple[str, str]:
-    return glyphs.current().failed, "-bad"
+    return symbols.current().failed, "-bad"
 
 
 class Results(Vertical):
@@ -197,7 +197,7 @@ class Results(Vertical):
         """Say that the program runs, and for how long if that is long."""
         seconds = time.monotonic() - self._began
         passed = f" for {seconds:.0f} s" if seconds >= 1 else ""
-        self._say(f"{glyphs.current().running} running{passed}", "-calm")
+        self._say(f"{symbols.current().running} running{passed}", "-calm")
 
     def _end(self, event: Finished) -> None:
         judged = self._judged
@@ -223,7 +223,7 @@ class Results(Vertical):
 
     def _label(self) -> None:
         front = self.front
-        mark = f" {glyphs.current().news}"
+        mark = f" {symbols.current().news}"
         labels = [
             Content.from_markup(
                 f"[@click=show('{pane.id}')]$label[/]",

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Tensors
-from tensortutor.ui import keys
+from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText, add_columns, add_row
 from tensortutor.ui.widgets.lenspane import LensPane
 
@@ -33,7 +33,7 @@ class TensorsPane(LensPane):
     TITLE = "Tensors"
     NOTHING = "No tensors yet. After a run, the names that hold tensors stand here."
     KINDS = (Tensors,)
-    BINDINGS: ClassVar[list[BindingType]] = [*keys.TENSORS]
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.TENSORS]
 
     class Opened(Message):
         """A tensor is to be shown in full, with another one beside it."""

@@ -12,7 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tensortutor.ui import glyphs
+from tensortutor.ui.terminal import symbols
 
 Line = tuple[str, str]
 """A kind (one of KINDS) and a text without line breaks or control characters."""
@@ -120,7 +120,7 @@ class Transcript(ScrollView, can_focus=True):
     def _row(self, y: int) -> Line | None:
         if self.left_out:
             if y == 0:
-                cut = glyphs.current().cut
+                cut = symbols.current().cut
                 return "note", f"{cut} {self.left_out:,} earlier lines are left out"
             y -= 1
         if y < len(self._rows):

@@ -1,0 +1,24 @@
+"""Beginning a lesson again: its code goes to a backup, its record is forgotten."""
+
+from pathlib import Path
+
+from tensortutor.course.model import Course, Lesson
+from tensortutor.learner.progress import Progress
+from tensortutor.learner.unlock import credit
+from tensortutor.learner.workspace import Workspace
+
+
+def reset_lesson(course: Course, lesson: Lesson, progress: Progress, workspace: Workspace) -> Path:
+    """Put a lesson back to what it was at first. Returns the folder of the backup.
+
+    A lesson that counted, passed or known by another, is open from then on (see `unlock`).
+
+    The backup holds the lesson's code and a copy of all progress, and is made before anything is
+    changed. Raises StorageError.
+    """
+    backup = workspace.new_backup()
+    progress.backup(backup / progress.path.name)
+    workspace.reset(lesson, keep=backup)
+    counted = lesson.id in credit(course, progress.passed(), progress.afresh())
+    progress.reset(lesson.id, afresh=counted)
+    return backup

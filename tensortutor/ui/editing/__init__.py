@@ -1,0 +1,1 @@
+"""Editing Python: what the editor knows of the text it holds."""

@@ -1,0 +1,1 @@
+"""Searching the course: the palette and the app that opens searches."""

@@ -1,0 +1,102 @@
+"""An app that gets along with any terminal: few colours, none, ASCII, no blinking, Ctrl+Z."""
+
+import os
+import signal
+from collections.abc import Sequence
+
+from textual import events, on
+from textual.app import App
+from textual.binding import Binding
+from textual.driver import Driver
+from textual.filter import LineFilter
+from textual.widgets import Input
+
+from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import Harmless
+from tensortutor.ui.terminal import symbols
+
+HARMLESS = Harmless()
+
+
+class TerminalApp(App[int]):
+    """What has to do with the terminal alone, and with how its keys are written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._adapting = self._adaptations()
+
+    def _adaptations(self) -> tuple[LineFilter, ...]:
+        """What changes each line on its way to a terminal that cannot show everything."""
+        found: list[LineFilter] = []
+        if self.console.color_system in (None, "standard") or self.no_color:
+            from tensortutor.ui.terminal import color_depth
+
+            term = os.environ.get("TERM", "")
+            found += color_depth.filters(term, self.console.color_system, self.no_color)
+        if symbols.current().ascii:
+            from tensortutor.ui.terminal.ascii_fallback import AsciiFallback
+
+            found.append(AsciiFallback())
+        return tuple(found)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's, then what this terminal needs."""
+        return (*super().get_line_filters(), HARMLESS, *self._adapting)
+
+    @on(events.DescendantFocus)
+    def _stop_blinking(self, event: events.DescendantFocus) -> None:
+        """No cursor blinks, Textual's own fields included: it unsettles, and costs traffic."""
+        if isinstance(event.widget, Input):
+            event.widget.cursor_blink = False
+
+    # Keys as they are written
+
+    def get_key_display(self, binding: Binding) -> str:
+        """A key as it is written on keyboards: F5, ^P, Space, R."""
+        if binding.key == "enter":
+            return "Enter"
+        shown = super().get_key_display(binding)
+        if shown.startswith("^"):
+            return shown.upper()
+        return shown if len(shown) == 1 else shown.title()
+
+    def key_name(self, name: str) -> str:
+        """How the first key of a binding, as `keys` names it, is written, as remapped."""
+        binding = key_bindings.named(name)
+        key = self._keymap.get(name, binding.key).partition(",")[0]
+        return self.get_key_display(binding.with_key(key))
+
+    # Stepping aside, and losing the terminal
+
+    def get_driver_class(self) -> type[Driver]:
+        """Textual's, or where that is the one for Linux and macOS, the one that outlives it."""
+        usual = super().get_driver_class()
+        if usual.__name__ != "LinuxDriver":
+            return usual
+        from tensortutor.ui.terminal.driver import LastingDriver
+
+        return LastingDriver
+
+    def terminal_lost(self) -> None:
+        """Nobody can see or press anything any more."""
+        self.end_by(signal.SIGHUP)
+
+    def end_by(self, number: signal.Signals) -> None:
+        """Keep everything and end as a program that a signal has ended."""
+        self.keep()
+        self.exit(128 + number, return_code=128 + number)
+
+    def keep(self) -> bool:
+        """Save what is open. Returns whether that worked."""
+        return True
+
+    def action_step_aside(self) -> None:
+        """Stop, as Ctrl+Z does in a shell; `fg` brings the app back.
+
+        Without a shell that knows jobs (`ssh -t host tensortutor`) nobody could bring it back.
+        """
+        if os.getpgrp() == os.getsid(0):
+            self.notify("No shell waits behind the app here, so it cannot step aside.")
+            return
+        self.keep()
+        self.action_suspend_process()
