@@ -1,4 +1,4 @@
-"""Judges lessons/14_performance/05_profiler.md."""
+"""Judges lessons/14_performance/04_profiler.md."""
 
 from tensortutor.checking import (
     accepted,
