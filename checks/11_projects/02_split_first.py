@@ -15,7 +15,7 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("Write `split(groups, fraction, generator)`")
+background("Write `split(groups, fraction, generator)`", "A call that may help")
 equivalent(
     "held = sizes.cumsum(0) - sizes < fraction * len(groups)",
     "held = sizes.cumsum(0) - sizes <= fraction * len(groups)",

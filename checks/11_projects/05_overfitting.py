@@ -19,6 +19,7 @@ background(
     "Does more data help?",
     "Train on the first 50, 100, 200 rows",
     "For that, each beginning of the order",
+    "A call that may help",
 )
 
 

@@ -14,7 +14,7 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("Write the class Scaler.")
+background("Write the class Scaler.", "A call that may help")
 
 DIVIDE = "The gradients are as many times too long as the scale says. Divide them, then step."
 SKIP = "One infinite or NaN gradient anywhere, and the optimizer does not step at all."

@@ -125,7 +125,7 @@ def blocks(
 
 # Drawings refuse what is not bounded; these are the fields that they take.
 BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
-    Plot: {"title": WORDS},
+    Plot: {"title": WORDS, "left_out": st.integers(0)},
     Picture: {"title": WORDS, "caption": WORDS, "kind": st.sampled_from(PICTURES)}
     | {"low": FINITE, "high": FINITE},
 }

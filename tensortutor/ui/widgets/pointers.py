@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 
 from tensortutor.course.material import Look, Try
 from tensortutor.ui import key_bindings
+from tensortutor.ui.outside import entitle, subtitle
 from tensortutor.ui.widgets.markdown import Text
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class Pointer(Vertical, can_focus=True):
         super().__init__(Text(told[:1].upper() + told[1:]), classes="pointer")
         self.block = block
         self.made: tuple[str, str] | None = None
-        self.border_title = "Look" if isinstance(block, Look) else "Try"
+        entitle(self, Content("Look" if isinstance(block, Look) else "Try"))
 
     def on_mount(self) -> None:
         """Name the key."""
@@ -45,7 +47,7 @@ class Pointer(Vertical, can_focus=True):
         self.made = made
         self.set_class(made is not None, "-made")
         name = cast("TerminalApp", self.app).key_name("lesson.point")
-        self.border_subtitle = f"{name}: {'take it back' if made else 'do it'}"
+        subtitle(self, Content(f"{name}: {'take it back' if made else 'do it'}"))
 
     def action_choose(self) -> None:
         """Carry it out."""
