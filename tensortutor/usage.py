@@ -187,6 +187,11 @@ COMMANDS = (
                 help="also edit the solutions: do the checks notice? (needs libcst)",
             ),
             arg(
+                "--mutate-since",
+                metavar="REV",
+                help="with --mutate: only where the checks differ from this git revision",
+            ),
+            arg(
                 "--watch",
                 action="store_true",
                 help="prove a lesson again whenever its files are saved, until Ctrl+C",

@@ -142,7 +142,8 @@ def _prove(
     spoilt = {problem.path for problem in problems}
     sound = [lesson for lesson in lessons if not spoilt & _files(course, lesson)]
     entries = () if ATLAS in spoilt else entries
-    expected = expected_mutants(sound) if arguments.mutate else 0
+    mutated = _with_new_checks(course, sound, arguments.mutate_since)
+    expected = expected_mutants(mutated) if arguments.mutate else 0
     sound_pages = [p for p in pages if p.path.relative_to(course.root).as_posix() not in spoilt]
     others = chain(atlas_trials(course, entries, "cpu"), page_trials(sound_pages))
     claims = sum(len(trial.claims) for trial in others)
@@ -154,8 +155,21 @@ def _prove(
     if is_stale():
         return False
     tally.tell(time.monotonic() - begun)
-    noticed = not arguments.mutate or try_mutants(session, course, sound, expected, arguments.jobs)
+    noticed = not arguments.mutate or try_mutants(
+        session, course, mutated, expected, arguments.jobs
+    )
     return not problems and not tally.broken and noticed
+
+
+def _with_new_checks(course: Course, lessons: list[Lesson], revision: str | None) -> list[Lesson]:
+    """The lessons whose check files differ from a git revision; all without one.
+
+    A text that changed can let no mutant through: the checks decide about them.
+    """
+    if revision is None:
+        return lessons
+    files = _changed(course, revision)
+    return [lesson for lesson in lessons if lesson.judge.path in files]
 
 
 def _read(session: Session) -> tuple[Course, tuple[Problem, ...]]:

@@ -377,6 +377,15 @@ def test_only_changed_lessons_are_verified(checkout):
     assert "basics/means" not in done.stdout
 
 
+def test_mutants_are_tried_only_where_the_checks_have_changed(checkout):
+    WEAK.apply(checkout)
+    arguments = ("verify", "--seeds", "1", "--mutate", "--mutate-since", "HEAD")
+    done = tensortutor(*arguments, course=checkout)
+    tried = [line for line in done.stdout.splitlines() if "mutants killed" in line]
+    assert len([line for line in tried if "basics/means" in line]) == 1
+    assert not any("repairs/lost_dim" in line for line in tried)
+
+
 def test_without_a_history_a_sentence_says_so(tmp_path, checkout):
     refused = tensortutor("verify", "--changed", "no-such-branch", course=checkout)
     assert refused.returncode == 2
