@@ -10,7 +10,7 @@ import torch
 
 os.environ["HOSTILE"] = "1"
 os.umask(0o777)
-os.nice(5)
+os.nice(19)
 resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -38,7 +38,7 @@ import torch
 facts = {
     "environment": "HOSTILE" in os.environ,
     "umask": os.umask(0o22) == 0o777,
-    "priority": os.nice(0) != 0,
+    "priority": os.nice(0) == 19,  # every run is niced a little
     "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 20,
     "mask": bool(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
     "handler": signal.getsignal(signal.SIGTERM) == signal.SIG_IGN,
