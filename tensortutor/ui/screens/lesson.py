@@ -45,7 +45,7 @@ from tensortutor.ui.widgets.tensors import TensorsPane
 class LessonScreen(TutorScreen):
     """Shows a lesson step by step, runs its code and puts the checks to it.
 
-    session: the rules. layout, code, names, notes, guesses, runs: the parts that do the work.
+    session: the rules. panes, code, names, notes, guesses, runs: the parts that do the work.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.LESSON]
