@@ -1,4 +1,4 @@
-"""Judges lessons/13_language_models/02_kv_cache.md."""
+"""Judges lessons/13_language_models/05_kv_cache.md."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Judges lessons/14_performance/05_memory_arithmetic.md."""
+"""Judges lessons/14_performance/07_memory_arithmetic.md."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Judges lessons/13_language_models/01_rope.md."""
+"""Judges lessons/13_language_models/04_rope.md."""
 
 import torch
 

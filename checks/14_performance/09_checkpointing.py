@@ -1,4 +1,4 @@
-"""Judges lessons/14_performance/06_checkpointing.md."""
+"""Judges lessons/14_performance/09_checkpointing.md."""
 
 import torch
 from torch import nn
