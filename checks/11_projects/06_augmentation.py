@@ -7,6 +7,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_dtype,
     expect_equal,
     expect_shape,
@@ -17,6 +18,37 @@ from tensortutor.checking import (
 )
 
 background("Write `shift(x, limit, generator)`", "It moves images by whole", "Calls that may help", "`z.movedim(-1, 1)`")
+
+equivalent(
+    "rows = torch.arange(H, device=x.device) + limit - dy",
+    "rows = torch.arange(H, device=x.device) + limit + dy",
+    because="The numbers are as frequent with the other sign.",
+)
+equivalent(
+    "cols = torch.arange(W, device=x.device) + limit - dx",
+    "cols = torch.arange(W, device=x.device) + limit + dx",
+    because="The numbers are as frequent with the other sign.",
+)
+equivalent(
+    "dy, dx = torch.randint(-limit, limit + 1, (2, B, 1), generator=generator, device=x.device)",
+    "dy, dx = torch.randint(-limit, limit + 1, (2, B, 1), generator=generator)",
+    because="Only an input on a GPU tells them apart.",
+)
+equivalent(
+    "rows = torch.arange(H, device=x.device) + limit - dy",
+    "rows = torch.arange(H) + limit - dy",
+    because="Only an input on a GPU tells them apart.",
+)
+equivalent(
+    "cols = torch.arange(W, device=x.device) + limit - dx",
+    "cols = torch.arange(W) + limit - dx",
+    because="Only an input on a GPU tells them apart.",
+)
+equivalent(
+    "b = torch.arange(B, device=x.device)",
+    "b = torch.arange(B)",
+    because="Only an input on a GPU tells them apart.",
+)
 
 DTYPES = (torch.float32, torch.float16, torch.float64, torch.uint8)
 
