@@ -252,7 +252,7 @@ class TutorApp(SearchApp):
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            earned = credit(self.course, self.progress.passed(), self.progress.afresh())
+            earned = credit(self.course, self.progress.passed(), self.progress.begun_again())
         except StorageError as error:
             self.tell(str(error))
             earned = Credit(frozenset(), {})
