@@ -56,10 +56,11 @@ class TensorsPane(LensPane):
         self._event, self._marked, self._sorted, self._wanted = None, "", 0, ""
         super().forget()
 
-    def present(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[Event]) -> None:
         """Show the table of the last event."""
-        event = events[-1]
-        assert isinstance(event, Tensors)
+        event = next(reversed(self.relevant(events)), None)
+        if not isinstance(event, Tensors):
+            return
         self._event = event
         self._fill()
 
