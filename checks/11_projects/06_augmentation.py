@@ -17,7 +17,12 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("Write `shift(x, limit, generator)`", "It moves images by whole", "Calls that may help", "`z.movedim(-1, 1)`")
+background(
+    "Write `shift(x, limit, generator)`",
+    "It moves images by whole",
+    "Calls that may help",
+    "`z.movedim(-1, 1)`",
+)
 
 equivalent(
     "rows = torch.arange(H, device=x.device) + limit - dy",
@@ -85,9 +90,7 @@ def rolled(x, dy, dx):
 def matches(x, out, limit, way=moved):
     """{(dy, dx): which images of `out` are those of `x`, moved so}."""
     numbers = range(-limit, limit + 1)
-    return {
-        (dy, dx): (way(x, dy, dx) == out).flatten(1).all(1) for dy in numbers for dx in numbers
-    }
+    return {(dy, dx): (way(x, dy, dx) == out).flatten(1).all(1) for dy in numbers for dx in numbers}
 
 
 def of_all(found):

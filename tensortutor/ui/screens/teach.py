@@ -97,7 +97,7 @@ class TeachScreen(LessonScreen):
         """The keys are the board's: questions are answered aloud."""
         self.panes.turn_to("reader")
 
-    def _ask(self, question: Question) -> None:
+    def _ask(self, question: Question) -> None:  # noqa: ARG002
         self.board.focus(scroll_visible=False)
 
     def _show_code(self) -> None:
