@@ -119,6 +119,7 @@ def _sound(path: Path) -> bool:
                 )
             whole = connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
             layout = _layout(connection)
+            whole = whole and all(_is_typed(connection, table) for table, _ in layout)
     except sqlite3.OperationalError:
         raise  # locked, unreadable, full: nothing that says the file is broken
     except sqlite3.DatabaseError:
@@ -139,6 +140,16 @@ def _layout(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
             "WHERE m.type = 'table'"
         )
     )
+
+
+def _is_typed(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a table's columns of numbers hold numbers: SQLite would keep a text there too."""
+    columns = connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
+    odd = [f"typeof(\"{name}\") IN ('text', 'blob')" for name, kind in columns if kind != "TEXT"]
+    if not odd:
+        return True
+    found = connection.execute(f'SELECT 1 FROM "{table}" WHERE {" OR ".join(odd)} LIMIT 1')
+    return found.fetchone() is None
 
 
 def _set_aside(path: Path) -> str:

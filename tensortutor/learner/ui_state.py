@@ -21,7 +21,7 @@ class UiState:
         self._path = path
         self._values: dict[str, object] = {}
         if path is not None:
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError, RecursionError):
                 read = json.loads(path.read_text("utf-8"))
                 self._values = read if isinstance(read, dict) else {}
 
