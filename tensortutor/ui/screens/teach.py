@@ -98,6 +98,7 @@ class TeachScreen(LessonScreen):
         self.panes.turn_to("reader")
 
     def _ask(self, question: Question) -> None:
+        del question  # the room answers it
         self.board.focus(scroll_visible=False)
 
     def _show_code(self) -> None:
