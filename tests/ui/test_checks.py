@@ -115,7 +115,9 @@ async def test_a_program_that_raises_is_explained_where_the_checks_would_be(sett
     text = "ValueError: 3 is not 4"
     setting.runner.script = plays(
         Raised("ValueError", "3 is not 4", (Frame("<module>", 2, "f(3)"),), text),
-        Explained("", "sizes", text, "Sizes differ", "", "They must agree.", "Make them agree.", ""),
+        Explained(
+            "", "sizes", text, "Sizes differ", "", "They must agree.", "Make them agree.", ""
+        ),
         Judged((), (), CHECKS),
         Finished("raised", 1, "The program ended with a ValueError in line 2.", 3.0),
     )
