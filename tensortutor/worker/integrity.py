@@ -9,6 +9,7 @@ or in the garbage collector's lists: both run in one process.
 """
 
 import builtins
+import contextlib
 import ctypes
 import gc
 import hashlib
@@ -29,7 +30,17 @@ import torch
 import torch.nn.functional
 
 from tensortutor import checking
-from tensortutor.checking import advice, answer, causes, declare, describe, differences, expect
+from tensortutor.checking import (
+    advice,
+    answer,
+    causes,
+    declare,
+    describe,
+    differences,
+    expect,
+    inputs,
+    plain_values,
+)
 from tensortutor.protocol import events, framing, wire
 from tensortutor.protocol import scene as words
 from tensortutor.worker import blame, capture, link, operands, plain, scene, syntax, tracebacks
@@ -39,14 +50,21 @@ OUTER: tuple[ModuleType, ...] = (
     torch.linalg, torch.testing, torch.autograd,
 )  # fmt: skip
 CHECKING: tuple[ModuleType, ...] = (
-    checking, advice, answer, causes, declare, describe, differences, expect,
+    checking, advice, answer, causes, declare, describe, differences, expect, inputs, plain_values,
 )  # fmt: skip
 REPORTING: tuple[ModuleType, ...] = (
     events, framing, wire, capture, blame, link, plain, tracebacks, scene, syntax, operands, words,
 )  # fmt: skip
 CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
+STATIC: tuple[type, ...] = (torch._C.TensorBase, torch.Size, torch.dtype, torch.device)
+"""Types of C. Their attributes cannot be set, but the dict behind them can be edited."""
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+TOOLS = range(6)
+"""The ids of sys.monitoring that tools may have (PEP 669)."""
 INSIDES = ("__code__", "__defaults__", "__kwdefaults__")
+# What is kept of a type's attributes, and of its subclasses', is looked up anew then.
+_forget_lookups = ctypes.pythonapi["PyType_Modified"]
+_forget_lookups.argtypes, _forget_lookups.restype = [ctypes.py_object], None
 VERSION_AT = 24
 """Where a dict keeps its version (PEP 509): behind its type, counters and number of items."""
 
@@ -111,14 +129,16 @@ class Snapshot:
         """What its verdict is made and sent with."""
         for module in OUTER:
             self.within.add_names(module)
-        for kind in CLASSES:
+        for kind in (*CLASSES, *STATIC):
             self.within.add_class(kind)
         self.within.add_functions(torch.nn.functional)
+        self.within.add(contextlib)
         for module in REPORTING:
             self.around.add(module)
-        self.imported |= {module.__name__: module for module in (*OUTER, *REPORTING)}
+        self.imported |= {module.__name__: module for module in (*OUTER, contextlib, *REPORTING)}
         # Taken now: when they are needed, their names may mean something else.
-        self.clear = (sys.settrace, sys.setprofile, threading.settrace)
+        self.clear = (sys.settrace, sys.setprofile, threading.settrace, threading.setprofile)
+        self.monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
         self.callbacks = list(gc.callbacks)
         own = private_copies()
         self._accept, self._restore, self._leave = (
@@ -168,10 +188,25 @@ def restore(snapshot: Snapshot, parts: tuple[UiState, ...]) -> None:
         if is_changed(part):
             put_back(part)
             accept(part)
+    if snapshot.monitoring is not None:
+        stop_monitoring(snapshot.monitoring)
     sys.modules.update(snapshot.imported)
     gc.callbacks[:] = snapshot.callbacks
     for timer in TIMERS:
         signal.setitimer(timer, 0)
+
+
+def stop_monitoring(monitoring: Any) -> None:
+    """End every tool of sys.monitoring: what it watches, and what it calls then."""
+    events = [number for number in vars(monitoring.events).values() if number]
+    for tool in TOOLS:
+        if monitoring.get_tool(tool) is None:
+            continue
+        monitoring.set_events(tool, 0)
+        for event in events:
+            with contextlib.suppress(ValueError):  # of some events none can be told
+                monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
 
 
 def is_changed(part: UiState) -> bool:
@@ -279,6 +314,14 @@ def functions_of(module: ModuleType) -> Iterator[FunctionType]:
 
 def restore_class(kind: type, before: dict[str, Any]) -> None:
     """Take back what was set on a class, and what was added to it."""
+    if kind in STATIC:
+        (names,) = gc.get_referents(vars(kind))
+        if differ(names, before):
+            names.update(before)
+            for name in set(names) - set(before):
+                del names[name]
+            _forget_lookups(kind)
+        return
     now = vars(kind)
     for name, value in before.items():
         if now.get(name) is not value and name not in ("__dict__", "__weakref__"):

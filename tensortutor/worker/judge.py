@@ -53,7 +53,8 @@ class Judging:
         self._declared = load(judge, compiled)
         self._snapshot = snapshot
         self._snapshot.add(sys.modules[CHECKS], sys.modules[__name__])
-        self._after_program = self._snapshot.mark()
+        self.after_program = self._snapshot.mark(whole=True)
+        """To be called when the program has run, before anything is looked up by name."""
         gc.freeze()  # what is frozen is in no list of the garbage collector: copies stay unseen
         self._variant: set[CodeType] = set()
 
@@ -65,7 +66,6 @@ class Judging:
 
         types: where to note what the program's functions are called with.
         """
-        self._after_program()
         self._substitute(namespace)
         answer = Answer(namespace, source, output)
         answer.guard = self._snapshot.mark
@@ -96,6 +96,7 @@ class Judging:
             answer.last_call = answer.last_result = ""
             answer.last_inputs = ()
             answer.calls = Counter()
+            answer.keeps_subclasses = check.subclasses
             whose = Whose(path, self._judge.filename, self._variant)
             watch = Watch(check, answer, whose)
             with calm(), own_warnings(whose), watch if check.watched else contextlib.nullcontext():
