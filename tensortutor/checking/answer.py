@@ -19,7 +19,7 @@ class Answer:
 
     Functions are wrapped so that a failing check can say what was called with which shapes, and
     what kind of thing came back. A tensor of a subclass that they return comes as a plain one,
-    unless the check is declared with `subclasses=True`.
+    unless the check's file defines that subclass or the check is declared with `subclasses=True`.
 
     `source` is the program's text, `output` what it printed when it ran, `calls` how often it has
     called each torch function during this check, by base name (`calls["softmax"]`), for a check
@@ -38,7 +38,8 @@ class Answer:
         self.last_inputs: tuple[Given, ...] = ()
         self.last_result = ""
         self.keeps_subclasses = False
-        self.guard: Callable[[], Callable[[], None]] = lambda: lambda: None
+        self.own_kinds: tuple[type, ...] = ()
+        self.guard: Callable[[], Callable[[], object]] = lambda: lambda: None
         self.witness: Callable[..., None] = lambda *_: None
         self._calls: dict[str, tuple[Any, Callable[..., Any]]] = {}
 
@@ -68,7 +69,7 @@ class Answer:
             finally:
                 after()
             if not self.keeps_subclasses:
-                result = plain_values(result)
+                result = plain_values(result, self.own_kinds)
             self.last_result = describe_kind(result)
             return result
 

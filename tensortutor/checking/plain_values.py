@@ -26,26 +26,29 @@ def is_a(value: object, kind: "type[Any] | tuple[type[Any], ...]") -> bool:
     return issubclass(type(value), kind)
 
 
-def plain_tensor(tensor: Any) -> Any:
-    """The same data as a torch.Tensor if it is of a subclass of the program's, else the tensor."""
-    if type(tensor) in OWN_KINDS or not is_a(tensor, Tensor):
+def plain_tensor(tensor: Any, kinds: tuple[type[Any], ...] = ()) -> Any:
+    """The same data as a torch.Tensor if it is of a subclass of the program's, else the tensor.
+
+    kinds: further subclasses that stay.
+    """
+    if type(tensor) in OWN_KINDS or type(tensor) in kinds or not is_a(tensor, Tensor):
         return tensor
     with _no_functions(), _no_dispatch():
         return _as_subclass(tensor, Tensor)
 
 
-def plain_values(value: Any, depth: int = MOST_NESTED) -> Any:
+def plain_values(value: Any, kinds: tuple[type[Any], ...] = (), depth: int = MOST_NESTED) -> Any:
     """A value with plain tensors, in containers as well; the value itself if it has no others."""
     kind = type(value)
     if kind not in (list, tuple, dict):
-        return plain_tensor(value)
+        return plain_tensor(value, kinds)
     if depth == 0:
         return value
     if kind is dict:
-        items = {key: plain_values(item, depth - 1) for key, item in value.items()}
+        items = {key: plain_values(item, kinds, depth - 1) for key, item in value.items()}
         same = all(items[key] is item for key, item in value.items())
         return value if same else items
-    row = [plain_values(item, depth - 1) for item in value]
+    row = [plain_values(item, kinds, depth - 1) for item in value]
     if all(map(lambda a, b: a is b, row, value)):
         return value
     return row if kind is list else tuple(row)

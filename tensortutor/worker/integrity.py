@@ -127,6 +127,10 @@ class Snapshot:
         """What a check works with between two calls of the program."""
         self.around = UiState()
         """What its verdict is made and sent with."""
+        self.sealed = UiState()
+        """The judge's own names and functions: what replaces them, between two calls of the program
+        as well, is no part of an answer."""
+        self.tampered = False
         for module in OUTER:
             self.within.add_names(module)
         for kind in (*CLASSES, *STATIC):
@@ -141,17 +145,20 @@ class Snapshot:
         self.monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
         self.callbacks = list(gc.callbacks)
         own = private_copies()
-        self._accept, self._restore, self._leave = (
-            own[name] for name in ("accept", "restore", "leave_modes")
+        self._accept, self._restore, self._leave, self._is_changed = (
+            own[name] for name in ("accept", "restore", "leave_modes", "is_changed")
         )
         self.add(*CHECKING, sys.modules[__name__])
 
     def add(self, *machinery: ModuleType) -> None:
         """Remember more modules of the machinery, with their classes and functions."""
         for module in machinery:
+            vars(module).setdefault("__warningregistry__", {})  # else the first warning adds it
             self.within.add(module)
+            self.sealed.add_names(module)
+            self.sealed.add_functions(module)
             self.imported[module.__name__] = module
-        for part in (self.within, self.around):
+        for part in (self.within, self.around, self.sealed):
             self._accept(part)
 
     def replace(self, module: ModuleType, name: str, value: Any) -> None:
@@ -162,20 +169,25 @@ class Snapshot:
         for names, before in self.within.modules:
             if names is vars(module):
                 before[name] = value
-        self._accept(self.within)
+        for part in (self.within, self.sealed):
+            self._accept(part)
 
-    def mark(self, *, whole: bool = False) -> Callable[[], None]:
+    def mark(self, *, whole: bool = False) -> Callable[[], bool]:
         """Call before the program gets control; call the result when it has given it back.
 
-        whole: the machinery of verdicts is put back as well, for the end of a check.
+        whole: for a check from its beginning to its end. The machinery of verdicts is put back as
+        well, and the result says whether the judge was changed while the program had no control.
         """
         modes = mode_counts()
         parts = (self.within, self.around) if whole else (self.within,)
-        put_back, leave = self._restore, self._leave
+        put_back, leave, is_changed = self._restore, self._leave, self._is_changed
+        self.tampered = not whole and (self.tampered or is_changed(self.sealed))
 
-        def after() -> None:
+        def after() -> bool:
+            tampered = whole and (self.tampered or is_changed(self.sealed))
             put_back(self, parts)
             leave(modes)
+            return tampered
 
         return after
 
@@ -188,6 +200,7 @@ def restore(snapshot: Snapshot, parts: tuple[UiState, ...]) -> None:
         if is_changed(part):
             put_back(part)
             accept(part)
+    accept(snapshot.sealed)
     if snapshot.monitoring is not None:
         stop_monitoring(snapshot.monitoring)
     sys.modules.update(snapshot.imported)
@@ -200,13 +213,11 @@ def stop_monitoring(monitoring: Any) -> None:
     """End every tool of sys.monitoring: what it watches, and what it calls then."""
     events = [number for number in vars(monitoring.events).values() if number]
     for tool in TOOLS:
-        if monitoring.get_tool(tool) is None:
-            continue
-        monitoring.set_events(tool, 0)
-        for event in events:
-            with contextlib.suppress(ValueError):  # of some events none can be told
-                monitoring.register_callback(tool, event, None)
-        monitoring.free_tool_id(tool)
+        for event in events:  # they outlast a tool that has been let go
+            monitoring.register_callback(tool, event, None)
+        if monitoring.get_tool(tool) is not None:
+            monitoring.set_events(tool, 0)
+            monitoring.free_tool_id(tool)
 
 
 def is_changed(part: UiState) -> bool:
