@@ -2,7 +2,8 @@
 
 A check that calls `torch.allclose` must not call the learner's version of it. What checks rely on
 is remembered before the program runs, and put back after the program has run and after each call
-into it. Names that were added to modules are left alone: torch adds some lazily.
+into it. Names that were added to modules are left alone: torch adds some lazily. What changes the
+judge's own modules between two calls, from a finalizer say, fails the check.
 
 This holds against replacing things, not against a program that looks for the check on the stack
 or in the garbage collector's lists: both run in one process.
