@@ -71,8 +71,6 @@ def _message_alone(session: Session, text: str) -> int:
         complaint = Complaint(kind, text)
         if session.explainer.complaint(complaint) is not None:
             return _tell(session, complaint)
-    for sentence in session.explainer.given_up():
-        session.printer.note(sentence)
     raise Refused(NO_TRACEBACK)
 
 
@@ -80,8 +78,6 @@ def _tell(session: Session, complaint: Complaint) -> int:
     """Print the original message, then what is known about it."""
     told = session.explainer.complaint(complaint)
     printer = session.printer
-    for sentence in session.explainer.given_up():
-        printer.note(sentence)
     first = f"{complaint.type}: {complaint.message}".strip().rstrip(":").split("\n")[0]
     if session.json:
         if told is not None:

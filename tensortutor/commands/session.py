@@ -98,7 +98,7 @@ class Session:
         """Events of a run, each error that is known followed by its explanation."""
         from tensortutor.course.explain import explained
 
-        return explained(events, lambda event: self.explainer.about(event))
+        return explained(events, lambda event: self.explainer.event(event))
 
     def lesson(self, name: str) -> Lesson:
         """The lesson of this name. Raises Refused."""

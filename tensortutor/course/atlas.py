@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,7 @@ from tensortutor.course.course_toml import is_id, is_tables, read_contents
 from tensortutor.course.frontmatter import ID as LESSON_ID
 from tensortutor.course.frontmatter import is_table
 from tensortutor.course.model import Course
-from tensortutor.course.pattern_cost import costly_repeat
-from tensortutor.course.pattern_matcher import PATTERNS, Search
+from tensortutor.course.patterns import Pattern, PatternError
 from tensortutor.course.placeholders import unknown_parts
 from tensortutor.course.problems import Problem, Report, decode, listed
 from tensortutor.course.prose import trimmed
@@ -31,13 +30,6 @@ from tensortutor.course.toml_tables import (
 
 ATLAS = "lessons/atlas.toml"
 NEEDS_CUDA = "cuda"
-LONGEST_PATTERN = 2_000
-TOO_SLOW = "it takes too long even on an empty text. Repeat less within repeats"
-COSTLY = (
-    "it takes more than linear time on a text that repeats {}: what one repeat takes, another can "
-    "take as well. Let each repeat exclude what follows it: `[^)]*\\)` in the place of `.*?\\)`"
-)
-NO_LONGER = f"of at most {LONGEST_PATTERN:,} characters"
 
 
 @dataclass(frozen=True)
@@ -59,19 +51,19 @@ class Program:
 
 @dataclass(frozen=True)
 class Where:
-    """Conditions beyond the message, regular expressions; None for none.
+    """Conditions beyond the message; None for none.
 
     inside: is found in the name of one of the library's functions that were under way, as
     "loss.__init__". line: is found in the program's line.
     """
 
-    inside: str | None = None
-    line: str | None = None
+    inside: Pattern | None = None
+    line: Pattern | None = None
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One error. pattern: a regular expression for the beginning of `Type: message`.
+    """One error. pattern: matches the beginning of `Type: message`.
 
     facts: sentences about the case at hand, with the values that were in play; the first that can
     be filled is shown. where: what must hold besides.
@@ -81,7 +73,7 @@ class Entry:
 
     id: str
     title: str
-    pattern: str
+    pattern: Pattern
     means: str
     way_out: str
     lesson: str
@@ -90,12 +82,6 @@ class Entry:
     where: Where | None = None
     needs: str = ""
     programs: tuple[Program, ...] = ()
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """Its regular expressions."""
-        conditions = (self.where.inside, self.where.line) if self.where is not None else ()
-        return (self.pattern, *(pattern for pattern in conditions if pattern is not None))
 
 
 def is_lesson(value: Any) -> bool:
@@ -108,18 +94,11 @@ def is_ranks(value: Any) -> bool:
     return is_count(value) and value <= 8
 
 
-def is_pattern(value: Any) -> bool:
-    """A text that is short enough for a regular expression."""
-    return is_text(value) and len(value) <= LONGEST_PATTERN
-
-
 KEYS = {"errors": Key(is_tables, "a list of tables, written [[errors]]")}
 ENTRY = {
     "id": Key(is_id, 'lower-case letters, digits and underscores, as "matmul_shapes"'),
     "title": TEXT,
-    "pattern": Key(
-        is_pattern, f"a regular expression for the beginning of `Type: message`, {NO_LONGER}"
-    ),
+    "pattern": Key(is_text, "a regular expression for the beginning of `Type: message`"),
     "means": TEXT,
     "way_out": TEXT,
     "lesson": Key(is_lesson, 'the id of a lesson, as "memory/broadcasting"'),
@@ -129,14 +108,8 @@ ENTRY = {
     "programs": Key(is_tables, "a list of tables, written [[errors.programs]]", required=False),
 }
 WHERE = {
-    "inside": Key(
-        is_pattern,
-        f"a regular expression for one of torch's functions, {NO_LONGER}",
-        required=False,
-    ),
-    "line": Key(
-        is_pattern, f"a regular expression for the program's line, {NO_LONGER}", required=False
-    ),
+    "inside": Key(is_text, "a regular expression for one of torch's functions", required=False),
+    "line": Key(is_text, "a regular expression for the program's line", required=False),
 }
 PROGRAM = {
     "source": Key(is_text, "a Python program that raises the error"),
@@ -150,8 +123,7 @@ PROGRAM = {
 def read_atlas(root: Path, *, thorough: bool = True) -> tuple[tuple[Entry, ...], list[Problem]]:
     """The entries of the course in `root`, none if it has no atlas, and what is wrong with them.
 
-    thorough: read their programs as well, which only the author's gate runs, and prove that their
-    patterns are sound and linear. Without it an unsound pattern fits nothing.
+    thorough: read their programs as well, which only the author's gate runs.
     """
     path = root / ATLAS
     if not path.is_file():
@@ -165,7 +137,7 @@ def read_atlas(root: Path, *, thorough: bool = True) -> tuple[tuple[Entry, ...],
     tables = values.get("errors", [])
     if not thorough:
         tables = [{**table, "programs": []} for table in tables]
-    entries = tuple(_entries(tables, text, report, thorough))
+    entries = tuple(_entries(tables, text, report))
     return entries, sorted(report.problems)
 
 
@@ -191,12 +163,10 @@ def lesson_problems(
             yield Problem(ATLAS, entry.line, message)
 
 
-def _entries(
-    tables: list[dict[str, Any]], text: str, report: Report, thorough: bool
-) -> Iterator[Entry]:
+def _entries(tables: list[dict[str, Any]], text: str, report: Report) -> Iterator[Entry]:
     seen: set[str] = set()
     for table, (line, body) in zip(tables, _bodies(text, "errors", len(tables)), strict=True):
-        entry = _entry(table, line, body, report, thorough)
+        entry = _entry(table, line, body, report)
         if entry is None:
             continue
         if entry.id in seen:
@@ -206,23 +176,16 @@ def _entries(
             yield entry
 
 
-def _entry(
-    table: dict[str, Any], line: int, body: str, report: Report, thorough: bool
-) -> Entry | None:
+def _entry(table: dict[str, Any], line: int, body: str, report: Report) -> Entry | None:
     """An entry, or None if it is not complete enough to be one."""
     before = len(report.problems)
     head = body.split("[[errors.programs]]")[0]
     line_of = key_lines(head, line, otherwise=line)
     values = check_table(table, ENTRY, "the error", line_of, report)
+    pattern = _pattern(values.get("pattern"), line_of("pattern"), report)
     where = _where(values.pop("where", None), line_of, report)
-    pattern = values.get("pattern")
-    if thorough and pattern is not None:
-        groups = check_pattern(pattern, line_of("pattern"), report)
-        _check_facts(values.get("facts", []), groups, line_of("facts"), report)
-    if thorough and where is not None:
-        for name, condition in (("inside", where.inside), ("line", where.line)):
-            if condition is not None:
-                check_pattern(condition, line_of(name), report, anywhere=True)
+    if pattern is not None:
+        _check_facts(values.get("facts", []), pattern, line_of("facts"), report)
     programs = tuple(_programs(values.pop("programs", []), line, body, report))
     if not programs and "needs" not in values and "programs" not in table:
         report.add(line, "the error lacks a program that raises it: add [[errors.programs]]")
@@ -251,29 +214,25 @@ def _where(
     values = check_table(table, WHERE, "'where'", line_of, report)
     if not table:
         report.add(line_of("where"), f"'where' is empty: it may have {listed(list(WHERE), 'or')}")
-    return Where(**values)
+    patterns = {name: _pattern(text, line_of(name), report) for name, text in values.items()}
+    return Where(**patterns)
 
 
-def check_pattern(
-    text: str, line: int, report: Report, *, anywhere: bool = False
-) -> tuple[str, ...] | None:
-    """Report what is wrong with a pattern. Returns the names of its groups, None if unknown."""
-    (outcome,) = PATTERNS.search([Search(text, ("",), anywhere)])
-    wrong = outcome.error or (TOO_SLOW if outcome.slow else "")
-    repeat = None if wrong else costly_repeat(text, re.DOTALL, anywhere=anywhere)
-    if repeat is not None:
-        wrong = COSTLY.format(show(repeat))
-    if wrong:
-        report.add(line, f"the pattern {show(text)}: {wrong}")
-    return None if outcome.error or outcome.slow else outcome.names
+def _pattern(text: str | None, line: int, report: Report) -> Pattern | None:
+    if text is None:
+        return None
+    pattern = Pattern(text)
+    try:
+        pattern.check()
+    except PatternError as error:
+        report.add(line, f"the pattern {show(text)}: {error}")
+        return None
+    return pattern
 
 
-def _check_facts(
-    facts: list[str], groups: Collection[str] | None, line: int, report: Report
-) -> None:
-    """groups: of the pattern, None if they are not known."""
-    for fact in facts if groups is not None else ():
-        for part in unknown_parts(fact, groups or ()):
+def _check_facts(facts: list[str], pattern: Pattern, line: int, report: Report) -> None:
+    for fact in facts:
+        for part in unknown_parts(fact, pattern.groups):
             report.add(line, f"{{{part}}} is neither a group of the pattern nor a part of a value")
 
 

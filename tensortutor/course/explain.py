@@ -10,10 +10,9 @@ from tensortutor.course.atlas import Entry, Where, read_atlas
 from tensortutor.course.catalog import find_course
 from tensortutor.course.error_logs import Complaint, read_complaint
 from tensortutor.course.model import Course
-from tensortutor.course.pattern_matcher import PATTERNS, Search
 from tensortutor.course.placeholders import fill
 from tensortutor.course.problems import CourseError
-from tensortutor.protocol.events import Event, Explained, Notice, Raised, Verdict, Warned
+from tensortutor.protocol.events import Event, Explained, Raised, Verdict, Warned
 from tensortutor.protocol.scene import UNKNOWN, Scene
 
 INNER = "Original Traceback (most recent call last):"
@@ -23,15 +22,6 @@ RAISED = re.compile(r"(?:rank \d+: )?(?P<type>[A-Za-z_][\w.]*): (?P<message>.*)"
 LONGEST_LINE = 300
 LONGEST = 20_000
 """Characters of an error that are looked at."""
-TOOK_TOO_LONG = (
-    "The course's pattern for the error {!r} took too long and is left out. "
-    "`tensortutor verify atlas` tells its author why."
-)
-
-
-def subject_of(complaint: Complaint) -> str:
-    """What patterns are held against: the type without its module, and the message."""
-    return f"{complaint.type.rpartition('.')[2]}: {complaint.message}"[:LONGEST]
 
 
 def matching(entries: Sequence[Entry], complaint: Complaint) -> list[Entry]:
@@ -39,22 +29,19 @@ def matching(entries: Sequence[Entry], complaint: Complaint) -> list[Entry]:
 
     More than one is a fault of the atlas.
     """
-    subject = subject_of(complaint)
-    outcomes = PATTERNS.search([Search(entry.pattern, (subject,)) for entry in entries])
-    found = [e for e, outcome in zip(entries, outcomes, strict=True) if outcome.found is not None]
+    # Of other types of the same name, only the last part is told apart.
+    subject = f"{complaint.type.rpartition('.')[2]}: {complaint.message}"[:LONGEST]
+    found = [entry for entry in entries if entry.pattern.match(subject) is not None]
     special = [e for e in found if e.where is not None and _holds(e.where, complaint)]
     return special or [entry for entry in found if entry.where is None]
 
 
 def _holds(where: Where, complaint: Complaint) -> bool:
-    inside = tuple(name[:LONGEST_LINE] for name in complaint.inside)
-    line = (complaint.code[:LONGEST_LINE],)
-    conditions = [
-        Search(pattern, texts, anywhere=True)
-        for pattern, texts in ((where.inside, inside), (where.line, line))
-        if pattern is not None
-    ]
-    return all(outcome.found is not None for outcome in PATTERNS.search(conditions))
+    if where.inside is not None:
+        found = (where.inside.search(name[:LONGEST_LINE]) for name in complaint.inside)
+        if all(groups is None for groups in found):
+            return False
+    return where.line is None or where.line.search(complaint.code[:LONGEST_LINE]) is not None
 
 
 def causes(complaint: Complaint) -> list[Complaint]:
@@ -77,8 +64,8 @@ def known(entries: Sequence[Entry], complaint: Complaint) -> tuple[Complaint, li
 
 def explain(entry: Entry, complaint: Complaint, scene: Scene) -> Explained:
     """An entry that knows the complaint, filled with what was at hand."""
-    (outcome,) = PATTERNS.search([Search(entry.pattern, (subject_of(complaint),))])
-    here = fill(entry.facts, outcome.found or {}, scene.operands)
+    subject = f"{complaint.type.rpartition('.')[2]}: {complaint.message}"[:LONGEST]
+    here = fill(entry.facts, entry.pattern.match(subject) or {}, scene.operands)
     return Explained(
         check="",
         entry=entry.id,
@@ -105,7 +92,6 @@ class Explainer:
     def __init__(self, course: Course | None) -> None:
         self._lessons = frozenset(x.id for x in course.lessons) if course is not None else ()
         self._root = course.root if course is not None else None
-        self._told_slow: frozenset[str] = frozenset()
 
     @cached_property
     def atlases(self) -> tuple[tuple[Entry, ...], ...]:
@@ -137,28 +123,9 @@ class Explainer:
                 return replace(told, check=event.check) if told is not None else None
         return None
 
-    def about(self, event: Event) -> list[Explained | Notice]:
-        """What is known about what an event of a run tells, and what there is to say about that."""
-        explanation = self.event(event)
-        notices = [Notice(sentence) for sentence in self.given_up()]
-        return [*([] if explanation is None else [explanation]), *notices]
-
-    def given_up(self) -> list[str]:
-        """A sentence for each pattern that took too long since this was last asked."""
-        if PATTERNS.slow <= self._told_slow:
-            return []
-        slow = PATTERNS.slow - self._told_slow
-        self._told_slow |= slow
-        return [
-            TOOK_TOO_LONG.format(entry.id)
-            for entries in self.atlases
-            for entry in entries
-            if not slow.isdisjoint(entry.patterns)
-        ]
-
 
 def explained(
-    events: Iterable[Event], explain: Callable[[Event], Iterable[Explained | Notice]]
+    events: Iterable[Event], explain: Callable[[Event], Explained | None]
 ) -> Iterator[Event]:
     """The same events, each error that is known followed by its explanation, told once."""
     told: set[tuple[str, str]] = set()
@@ -166,9 +133,7 @@ def explained(
         yield event
         if not isinstance(event, (Raised, Warned, Verdict)):
             continue
-        for more in explain(event):
-            if isinstance(more, Notice):
-                yield more
-            elif (more.entry, more.here) not in told:
-                told.add((more.entry, more.here))
-                yield more
+        explanation = explain(event)
+        if explanation is not None and (explanation.entry, explanation.here) not in told:
+            told.add((explanation.entry, explanation.here))
+            yield explanation

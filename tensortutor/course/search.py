@@ -15,7 +15,6 @@ from tensortutor.course.atlas import Entry as AtlasEntry
 from tensortutor.course.atlas import read_atlas
 from tensortutor.course.material import Failure, Look, Prose, Quiz, Step, Try
 from tensortutor.course.model import Course, Lesson
-from tensortutor.course.pattern_matcher import PATTERNS, Search
 from tensortutor.course.problems import CourseError
 from tensortutor.course.reference import Entry, Page, read_reference
 from tensortutor.course.reference_samples import ERROR as ERROR_TEXT
@@ -31,8 +30,6 @@ MESSAGE = 12
 """Characters from which a query may be an error's message."""
 LONGEST = 200
 """Characters of a query that are looked at."""
-TYPED_CPU_S = 0.05
-"""Processor time for one pattern of the atlas while somebody types; later it is not tried again."""
 LIKE = 0.7
 """How like a name must be to be named as near, from 0 to 1."""
 AROUND = 36
@@ -299,22 +296,26 @@ def _messages(entry: Entry) -> Iterator[str]:
 
 def error_place(entry: AtlasEntry) -> Place:
     """An error of the atlas; its pattern holds the words of the message."""
-    message = re.sub(r"\(\?P?<\w+>|\\[dws][+*]?|[\\^$|?*+(){}\[\]]+", " ", entry.pattern)
-    text = f"{' '.join(message.split())} {plain(entry.way_out)}"
+    text = f"{message_words(entry)} {plain(entry.way_out)}"
     return Place(
         ERROR, entry.title, goal=plain(entry.means), text=text, lesson=entry.lesson, page=entry.id
     )
 
 
-def raising(errors: Sequence[AtlasEntry], text: str) -> list[AtlasEntry]:
-    """The errors whose message a text is, with or without its type before it."""
+def message_words(entry: AtlasEntry) -> str:
+    """The words of an error's message, without what differs from case to case."""
+    words = re.sub(r"\(\?P?<\w+>|\\[dws][+*]?|[\\^$|?*+(){}\[\]]+", " ", entry.pattern.text)
+    return " ".join(words.split())
+
+
+def raises(error: AtlasEntry, text: str) -> bool:
+    """Whether a text is this error's message, with or without its type before it, or a part of
+    its words."""
     text = text.strip()
-    searches = [
-        Search(error.pattern, (text, f"{error.pattern.partition(':')[0]}: {text}"))
-        for error in errors
-    ]
-    outcomes = PATTERNS.search(searches, TYPED_CPU_S)
-    return [error for error, one in zip(errors, outcomes, strict=True) if one.found is not None]
+    if " ".join(text.split()).lower() in message_words(error).lower():
+        return True
+    raised = error.pattern.text.partition(":")[0]
+    return any(error.pattern.match(subject) is not None for subject in (text, f"{raised}: {text}"))
 
 
 class CourseIndex:
@@ -362,7 +363,7 @@ class CourseIndex:
         found = self.index.search(query, limit, kinds)
         if ERROR not in kinds or len(query) < MESSAGE:
             return found
-        named = [error_place(error) for error in raising(self.errors, query)]
+        named = [error_place(error) for error in self.errors if raises(error, query)]
         rest = [one for one in found if one.place not in named]
         return [Found(place, EXACT, place.goal, ()) for place in named] + rest
 
@@ -374,10 +375,8 @@ class CourseIndex:
             self.pages = read_reference(self.course.root)[0]
             for page in self.pages:
                 self.index.add(entry_place(entry, page) for entry in page.entries)
-            errors = read_atlas(self.course.root, thorough=False)[0]
-            raising(errors, "")  # who types waits for no process to start
-            self.errors = errors
-            self.index.add(map(error_place, errors))
+            self.errors = read_atlas(self.course.root)[0]
+            self.index.add(map(error_place, self.errors))
             for number, lesson in enumerate(lessons):
                 self.lessons_read = number
                 try:

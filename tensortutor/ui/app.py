@@ -329,19 +329,30 @@ class TutorApp(SearchApp):
     # The end
 
     async def action_quit(self) -> None:
-        """Keep everything and end; ask if the code cannot be kept."""
-        if self.keep():
-            self.exit(0)
-            return
+        """Keep everything and end; ask if something runs, or cannot be kept."""
         from tensortutor.ui.screens.dialogs import Confirm
 
-        question = Confirm(
-            "Not saved",
-            "Your code could not be saved. If you quit now, the last changes are lost.",
-            "Quit and lose them",
-            "Stay",
-        )
+        screens = [screen for screen in self.screen_stack if isinstance(screen, TutorScreen)]
+        stake = next((screen.at_stake for screen in screens if screen.at_stake), "")
+        if not self.keep():
+            question = Confirm(
+                "Not saved",
+                "Your code could not be saved. If you quit now, the last changes are lost.",
+                "Quit and lose them",
+                "Stay",
+            )
+        elif stake and not isinstance(self.screen, Confirm):
+            question = Confirm("Quit", stake, "Quit", "Stay")
+        else:
+            self.exit(0)
+            return
         self.push_screen(question, lambda yes: self.exit(0) if yes else None)
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C that has nothing to copy: offer to stop the program, else say how to quit."""
+        screen = self.screen
+        if not (isinstance(screen, TutorScreen) and screen.offer_stop()):
+            self.tell(f"{self.key_name('app.quit')} quits.")
 
     def keep(self) -> bool:
         """Save what the open lesson holds. Returns whether that worked."""

@@ -49,7 +49,7 @@ LESSON = [
     _key("lesson.check", "f9,ctrl+t,c", "check", "Check", show=True),
     _key("lesson.next", "f8,ctrl+l,n", "next", "Next", show=True),
     _key("lesson.hint", "f2,ctrl+o,h", "hint", "Hint", show=True),
-    _key("lesson.turn", "f3,ctrl+g", "turn", "Turn", show=True),
+    _key("lesson.turn", "f3,ctrl+g", "turn", "Code or results", show=True),
     _key("lesson.stop", "f4,ctrl+backslash", "stop", "Stop", show=True),
     _key("lesson.previous", "f7,shift+f8,p", "previous", "Back"),
     _key("lesson.solution", "s", "solution", "A solution beside your code"),
@@ -73,9 +73,14 @@ LESSON = [
     _key("lesson.higher", "plus", "heighten(1)", "More room for the results"),
     _key("lesson.lower", "minus", "heighten(-1)", "Less room for the results"),
     _key("lesson.sizes", "equals_sign", "usual_sizes", "Sizes as at first"),
-    _key("lesson.leave", "escape", "leave", "Leave the field"),
+    _key("lesson.leave", "escape", "leave", "To the text, out of code, results or a field"),
     _key("lesson.home", "l,f10", "home", "Lessons"),
     _key("lesson.quit", "q", "app.quit", "Quit"),
+]
+
+READER = [
+    _key("reader.page", "space", "page_down", "Page down", show=True),
+    _key("reader.code", "enter", "screen.turn", "To the code"),
 ]
 
 TEACH = [
@@ -89,7 +94,7 @@ TEACH = [
 ]
 
 BOARD = [
-    _key("board.more", "pagedown,right", "screen.more", "The next block, as pointers send it"),
+    _key("board.more", "pagedown,right,space", "screen.more", "The next block, as remotes send it"),
     _key("board.less", "pageup,left", "screen.less", "One block back"),
 ]
 

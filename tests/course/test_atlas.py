@@ -267,7 +267,7 @@ def test_explanations_follow_their_error_and_are_told_once(tmp_path):
     other = Raised("RuntimeError", "sizes 5 and 6", (), "")
     warned = Warned("RuntimeError", "sizes 3 and 4", 1, SCENE)
     done = Finished("raised", 1, "...", 1.0)
-    found = list(explained([warned, RAISED, other, done], explainer.about))
+    found = list(explained([warned, RAISED, other, done], explainer.event))
     assert [type(event) for event in found] == [
         Warned, Explained, Raised, Raised, Explained, Finished,
     ]  # fmt: skip

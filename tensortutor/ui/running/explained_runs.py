@@ -21,7 +21,7 @@ class RunWithExplanations:
         self._explainer = explainer
 
     def __iter__(self) -> Iterator[Event]:
-        return explained(self._run, self._explainer.about)
+        return explained(self._run, self._explainer.event)
 
     def stop(self) -> None:
         """End the program, from any thread."""

@@ -39,8 +39,8 @@ class ModulesPane(LensPane):
         """A tree for the modules, a table for the optimizers."""
         from textual.widgets import Tree
 
+        from tensortutor.lens.table_text import table_lines
         from tensortutor.lens.tables import optimizer_table
-        from tensortutor.lens.text import table_lines
         from tensortutor.lens.trees import module_tree
 
         for event in self.relevant(events):
@@ -194,7 +194,7 @@ class ProfilePane(LensPane):
         from dataclasses import replace
 
         from tensortutor.lens import tables
-        from tensortutor.lens.text import table_lines
+        from tensortutor.lens.table_text import table_lines
 
         if self._profile is None:
             return

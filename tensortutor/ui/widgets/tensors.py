@@ -68,14 +68,14 @@ class TensorsPane(LensPane):
         """The tensors that were chosen, in the order that was chosen."""
         from textual.widgets import DataTable
 
-        from tensortutor.lens.choose import ORDERS, chosen
         from tensortutor.lens.tables import tensor_table
+        from tensortutor.lens.tensor_filter import ORDERS, matching_rows
 
         event = self._event
         if event is None:
             return
         table = tensor_table(event)
-        rows = chosen(event.tensors, self._wanted)
+        rows = matching_rows(event.tensors, self._wanted)
         if self._sorted:
             rows.sort(key=lambda row: ORDERS[self._sorted - 1][1](event.tensors[row]))
         used = [i for i in ORDER if any(row[i] for row in table.rows)]
@@ -133,7 +133,7 @@ class TensorsPane(LensPane):
 
     def action_sort(self) -> None:
         """The next order; after the last, as the program has it."""
-        from tensortutor.lens.choose import ORDERS
+        from tensortutor.lens.tensor_filter import ORDERS
 
         if self._event is None:
             return
@@ -146,7 +146,7 @@ class TensorsPane(LensPane):
         """Ask which tensors to show; the table follows while one types."""
         from textual.widgets import Input
 
-        from tensortutor.lens.choose import HELP
+        from tensortutor.lens.tensor_filter import HELP
 
         if self._event is None:
             return

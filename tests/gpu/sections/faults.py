@@ -1,6 +1,5 @@
 """Programs that break a card's context, fill it or keep it busy: each ends in its sentence."""
 
-import re
 import threading
 import time
 from dataclasses import dataclass
@@ -155,7 +154,7 @@ def _entries(entries: object, ended: Ran) -> list[str]:
         entry.id
         for line in lines
         for entry in entries  # type: ignore[attr-defined]
-        if re.search(entry.pattern, line, re.DOTALL)
+        if entry.pattern.search(line)
     ]
 
 
