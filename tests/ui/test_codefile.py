@@ -300,7 +300,7 @@ async def test_a_prediction_still_comes_first_and_a_walkthrough_is_run(setting, 
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
         path = setting.workspace.start(setting.accumulation, PREDICTION)
-        await pilot.press("w")
+        await pilot.press("escape", "w")
         path.write_text("a = 1\n")
         await until(pilot, lambda: screen.editor.text == "a = 1\n")
         assert setting.runner.jobs == []
