@@ -1,6 +1,7 @@
 """The file of the learner's record: its tables, whether it is sound, connections to it."""
 
 import fcntl
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -94,7 +95,8 @@ def immediate(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    with open(lock, "ab") as file:
+    # Opened for both, because a FIFO opened for writing alone waits for a reader.
+    with open(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "rb") as file:
         # Some network file systems have no locks: then starting at once is a small risk.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tensortutor.course.limits import LIMITS, with_values
+from tensortutor.course.read_file import read_file
 from tensortutor.course.toml_tables import TomlError, parse_toml, show
+from tensortutor.learner.errors import reason
 from tensortutor.protocol.jobs import Limits
 
 SWITCHES = {
@@ -53,13 +55,15 @@ class LearnerSettings:
 def read_settings(path: Path) -> LearnerSettings:
     """The settings; the defaults where there is no file or an entry is not understood."""
     try:
-        file = parse_toml(path.read_text("utf-8"))
+        file = parse_toml(read_file(path).decode("utf-8-sig"))
     except FileNotFoundError:
         return LearnerSettings()
     except TomlError as error:
         line = f" (line {error.line})" if error.line else ""
         return LearnerSettings(notices=(f"{path} is not used: {error}{line}.",))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        return LearnerSettings(notices=(f"{path} is not used: {reason(error)}.",))
+    except UnicodeDecodeError as error:
         return LearnerSettings(notices=(f"{path} is not used: {error}.",))
     reader = Reader(path, file)
     limits = reader.limits()

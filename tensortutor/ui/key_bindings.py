@@ -94,7 +94,7 @@ TEACH = [
 ]
 
 BOARD = [
-    _key("board.more", "pagedown,right,space", "screen.more", "The next block, as remotes send it"),
+    _key("board.more", "pagedown,right", "screen.more", "The next block, as pointers send it"),
     _key("board.less", "pageup,left", "screen.less", "One block back"),
 ]
 

@@ -1,5 +1,6 @@
 """The settings file: what it changes, and what is said about what it cannot mean."""
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -106,3 +107,9 @@ def test_whatever_the_file_says_there_are_settings(key, value):
 def test_tables_in_tables_without_end_are_no_keys(tmp_path):
     (notice,) = read(tmp_path, "[keys]\n" + ".".join("a" * 100_000) + " = 'f5'\n").notices
     assert "too many parts" in notice
+
+
+def test_a_fifo_in_the_files_place_is_a_sentence(tmp_path):
+    os.mkfifo(tmp_path / "settings.toml")
+    (notice,) = read_settings(tmp_path / "settings.toml").notices
+    assert notice == f"{tmp_path}/settings.toml is not used: it is a FIFO, not a file."

@@ -190,14 +190,16 @@ class PaneLayout:
             text = rows * 11 // 20
         elif self.is_asking:
             text = rows * 9 // 20
-        elif self._shows_text or self.front == "reader" or self.has_questions:
+        elif self._shows_text or self.has_questions:
             text = rows * 7 // 20
+        elif self.front == "reader":
+            text = rows * 5 // 20
         elif rows < LOWEST or (is_low and self._results_open):
             text = 0
         else:
             text = rows * 6 // 20
         rest = rows - text
-        if self.front == "results":
+        if self.front == "results" or (is_low and self.front == "reader" and self._results_open):
             results = rest * 13 // 20
         elif self._results_open:
             results = rest // 2

@@ -41,7 +41,10 @@ from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 from tensortutor.ui.widgets.tensors import TensorsPane
 
-AHEAD = tuple(f"lesson.{name}" for name in ("run", "check", "next", "hint", "turn", "stop"))
+AHEAD = (
+    "lesson.run", "lesson.check", "lesson.stop", "lesson.next", "lesson.hint", "lesson.turn",
+    "lesson.leave", "editor.leave",
+)  # fmt: skip
 """Keys that come before those of the part with the focus."""
 
 

@@ -232,6 +232,8 @@ class CodeArea(TextArea):
 
     def adopt(self, document: CodeDocument) -> None:
         """Show this document from now on. The caller sees to cursor and history."""
+        # The old place may be outside of the new text, and a scrollbar that comes asks for it.
+        self.set_reactive(CodeArea.selection, Selection())
         self.document = document
         self.wrapped_document = WrappedDocument(document, tab_width=self.indent_width)
         self.navigator = DocumentNavigator(self.wrapped_document)
