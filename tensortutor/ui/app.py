@@ -35,6 +35,7 @@ from tensortutor.ui.terminal import symbols
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
+    from tensortutor.course.search import Place
     from tensortutor.ui.tutor import LearnerState
 
 POLL_S = 0.5
@@ -207,6 +208,23 @@ class TutorApp(SearchApp):
         )
         self.push_screen(question, lambda yes: self._show_lesson(lesson, step) if yes else None)
 
+    def go(self, place: "Place") -> None:
+        """Go to what was found: a lesson, a step of one, an entry of the reference, an error."""
+        from tensortutor.course.search import LESSON, STEP
+        from tensortutor.ui.screens.reference import ReferenceScreen
+
+        lesson = describe.lesson_by_id(self.course, place.lesson)
+        if place.kind not in (LESSON, STEP):
+            self.push_screen(ReferenceScreen(place=place))
+        elif lesson is not None:
+            self.open_lesson(lesson, place.step if place.kind == STEP else None)
+
+    def leave_reference(self, lesson: Lesson | None = None) -> None:
+        """Back to where one was; if a lesson was chosen there, to that one."""
+        self.pop_screen()
+        if lesson is not None:
+            self.open_lesson(lesson)
+
     def _is_begun(self, lesson: Lesson) -> bool:
         try:
             return self.progress.is_begun(lesson.id)
@@ -252,7 +270,7 @@ class TutorApp(SearchApp):
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            earned = credit(self.course, self.progress.passed(), self.progress.afresh())
+            earned = credit(self.course, self.progress.passed(), self.progress.begun_again())
         except StorageError as error:
             self.tell(str(error))
             earned = Credit(frozenset(), {})

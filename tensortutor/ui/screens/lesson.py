@@ -339,7 +339,7 @@ class LessonScreen(TutorScreen):
         """Show the solution beside the learner's own, once the checks have passed."""
         from tensortutor.ui.screens.solution import SolutionPage
 
-        if self.session.is_passed:
+        if self.session.may_see_solution:
             self.app.push_screen(SolutionPage(self.lesson, self.session.task_source()))
         else:
             self.tutor.tell("The solution can be read once the checks have passed.")
