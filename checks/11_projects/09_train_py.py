@@ -185,9 +185,7 @@ def variant(
     checkpoint=True, abbreviated=False, in_place=False,
 ):  # fmt: skip
     def settings(Config, argv, saved=None):
-        p = argparse.ArgumentParser(
-            argument_default=argparse.SUPPRESS, allow_abbrev=abbreviated
-        )
+        p = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=abbreviated)
         for f in dataclasses.fields(Config):
             more = {"default": f.default} if defaults or differs else {}
             if not isinstance(f.default, bool):
@@ -261,9 +259,7 @@ def settings(Config, argv, saved=None):
     p = argparse.ArgumentParser()
     for f in dataclasses.fields(Config):
         if isinstance(f.default, bool):
-            p.add_argument(
-                "--" + f.name, action=argparse.BooleanOptionalAction, default=f.default
-            )
+            p.add_argument("--" + f.name, action=argparse.BooleanOptionalAction, default=f.default)
         else:
             p.add_argument("--" + f.name, type=type(f.default), default=f.default)
     return Config(**vars(p.parse_args(argv)))
