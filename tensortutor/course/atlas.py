@@ -1,6 +1,7 @@
 """`lessons/atlas.toml`: what PyTorch's errors mean, and how to get out of them."""
 
 import ast
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from tensortutor.course.patterns import Pattern, PatternError
 from tensortutor.course.placeholders import unknown_parts
 from tensortutor.course.problems import Problem, Report, decode, listed
 from tensortutor.course.prose import trimmed
+from tensortutor.course.read_file import read_course_file
 from tensortutor.course.toml_tables import (
     NEEDS,
     TEXT,
@@ -126,11 +128,12 @@ def read_atlas(root: Path, *, thorough: bool = True) -> tuple[tuple[Entry, ...],
     thorough: read their programs as well, which only the author's gate runs.
     """
     path = root / ATLAS
-    if not path.is_file():
+    if not os.path.lexists(path):
         return (), []
     report = Report(ATLAS)
-    text = decode(path.read_bytes(), report)
-    table = load_toml(text, 1, "atlas.toml", report)
+    data = read_course_file(path, report)
+    text = decode(data or b"", report)
+    table = None if data is None else load_toml(text, 1, "atlas.toml", report)
     if table is None:
         return (), report.problems
     values = check_table(table, KEYS, "atlas.toml", key_lines(text, 1, otherwise=1), report)

@@ -1,19 +1,10 @@
 """Jobs for the panes and the checks of a lesson."""
 
 import random
-from dataclasses import fields, replace
 
+from tensortutor.course.limits import value_of, with_values
 from tensortutor.course.model import Lesson
 from tensortutor.protocol.jobs import Job, Judge, Limits
-
-UNITS = {
-    "wall_s": ("wall_s", 1.0),
-    "memory_gib": ("memory_bytes", 2**30),
-    "processes": ("processes", 1),
-    "file_gib": ("file_bytes", 2**30),
-    "output_mb": ("output_bytes", 1_000_000),
-}
-"""The names of a lesson's limits: the fields of `Limits` that they raise, and their units."""
 
 
 def program_job(
@@ -66,9 +57,5 @@ def device_of(lesson: Lesson | None) -> str:
 def limits_for(lesson: Lesson | None, base: Limits | None = None) -> Limits:
     """The limits of a run: `base`, raised where the lesson asks for more."""
     base = base or Limits()
-    types = {field.name: type(getattr(base, field.name)) for field in fields(base)}
-    raised = {}
-    for name, value in lesson.limits if lesson is not None else ():
-        key, unit = UNITS[name]
-        raised[key] = types[key](max(getattr(base, key), value * unit))
-    return replace(base, **raised)
+    asked = lesson.limits if lesson is not None else ()
+    return with_values(base, {name: max(value_of(base, name), value) for name, value in asked})

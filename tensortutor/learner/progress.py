@@ -135,10 +135,11 @@ class Progress:
         self, lesson_id: str, step: int, quiz: int, answer: str, correct: bool
     ) -> None:
         """The learner answered a question. Earlier answers stay in the file."""
+        text = answer.encode("utf-8", "replace").decode()  # a terminal may send half a character
         self._write(
             "INSERT INTO answer (lesson, at, step, quiz, answer, correct) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            (lesson_id, _now(), step, quiz, answer, correct),
+            (lesson_id, _now(), step, quiz, text, correct),
         )
 
     def answers(self, lesson_id: str) -> dict[tuple[int, int], tuple[str, bool]]:

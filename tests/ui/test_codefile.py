@@ -170,7 +170,7 @@ async def test_why_there_is_no_own_editor_is_said(
     monkeypatch.setattr(app, "suspend", stepped_aside)
     async with app.run_test(size=(80, 24)) as pilot:
         await arrive(pilot, until)
-        await pilot.press("e")
+        await pilot.press("escape", "e")
         await until(pilot, lambda: any(words in text for text in told(app)))
 
 
@@ -186,7 +186,7 @@ async def test_where_the_app_cannot_step_aside_the_path_is_told(setting, until, 
     monkeypatch.setattr(app, "suspend", refuse)
     async with app.run_test(size=(80, 24)) as pilot:
         await arrive(pilot, until)
-        await pilot.press("e")
+        await pilot.press("escape", "e")
         await until(pilot, lambda: any(str(file_of(setting)) in text for text in told(app)))
 
 
@@ -211,7 +211,7 @@ async def test_a_save_elsewhere_is_shown_and_in_watch_mode_checked(setting, unti
         path.write_text("a = 1\n")
         await until(pilot, lambda: screen.editor.text == "a = 1\n")
         assert setting.runner.jobs == []
-        await pilot.press("w")
+        await pilot.press("escape", "w")
         assert "watched" in str(screen.editor._border_title)
         assert any(str(path) in text for text in told(app))
         # As vim saves: the old file moves away, a new one takes its name.
@@ -249,7 +249,7 @@ async def test_a_save_during_a_run_stops_it_and_runs_again(setting, until):
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
         path = setting.workspace.start(setting.accumulation, PRACTICE)
-        await pilot.press("w", "c")
+        await pilot.press("escape", "w", "c")
         await until(pilot, lambda: screen.results.is_running)
         setting.runner.script = judges(dict.fromkeys(CHECKS, True))
         path.write_text("a = 2\n")
@@ -300,7 +300,7 @@ async def test_a_prediction_still_comes_first_and_a_walkthrough_is_run(setting, 
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
         path = setting.workspace.start(setting.accumulation, PREDICTION)
-        await pilot.press("w")
+        await pilot.press("escape", "w")
         path.write_text("a = 1\n")
         await until(pilot, lambda: screen.editor.text == "a = 1\n")
         assert setting.runner.jobs == []

@@ -82,6 +82,7 @@ async def test_every_tab_shows_its_part(setting, until, size):
         screen = await run(pilot, until, setting, *EVERYTHING)
         assert front(screen) == "Output", "nothing pushes itself forward"
         assert "Tensors •" in tabs(screen)
+        screen.panes.turn_to("results")
         results = screen.results
         for pane, words in (
             (TensorsPane, ["x", "f32[2, 3]", "A"]),

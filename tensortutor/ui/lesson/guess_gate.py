@@ -46,6 +46,8 @@ class GuessGate:
         """An answer was given: judge it, or hold it until the run."""
         session = self._session
         session.answer(question.index, value)
+        for earlier in self._reader.questions:
+            earlier.settle()
         if session.is_held:
             await question.hold(value, self._what_reveals())
         else:

@@ -44,9 +44,10 @@ class Sizes(Protocol):
 class PaneLayout:
     """The three parts of a lesson's screen.
 
-    is_wide: whether they stand side by side. rows: how many rows they share. tell: shows a
-    sentence. has_code: whether there is more than text. has_questions: whether the text asks.
-    count: which step of how many, for the frame of the text.
+    front: the part with the keys. is_asking: whether a question of the text has them. is_wide:
+    whether they stand side by side. rows: how many rows they share. tell: shows a sentence.
+    has_code: whether there is more than text. has_questions: whether the text asks. count: which
+    step of how many, for the frame of the text.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class PaneLayout:
         self._dragged_to: int | None = None
         self._focused: dict[str, Widget] = {}
         self._is_reading = True
-        self._is_asking = False
+        self.is_asking = False
         self._shows_text = False
         self._results_open = False
         self.front = "reader"
@@ -90,7 +91,7 @@ class PaneLayout:
         """Give a part the keys: the text as a whole, the code, the tab of the results in front."""
         self.front = part
         self._is_reading = part == "reader"
-        self._is_asking = False
+        self.is_asking = False
         self._results_open |= part == "results"
         self.apply_sizes()
         if part == "results":
@@ -100,7 +101,7 @@ class PaneLayout:
 
     def ask(self, question: Question) -> None:
         """Give a question of the text the keys."""
-        self.front, self._is_reading, self._is_asking = "reader", False, True
+        self.front, self._is_reading, self.is_asking = "reader", False, True
         self.apply_sizes()
         question.field.focus(scroll_visible=False)
 
@@ -130,7 +131,7 @@ class PaneLayout:
         if self.front != "reader" or asking:
             self._is_reading = False
         self._results_open |= self.front == "results"
-        self._is_asking = asking
+        self.is_asking = asking
         self.apply_sizes()
 
     def show_results(self) -> None:
@@ -187,16 +188,18 @@ class PaneLayout:
             return rows, 0, 0
         if self._is_reading:
             text = rows * 11 // 20
-        elif self._is_asking:
+        elif self.is_asking:
             text = rows * 9 // 20
-        elif self._shows_text or self.front == "reader" or self.has_questions:
+        elif self._shows_text or self.has_questions:
             text = rows * 7 // 20
+        elif self.front == "reader":
+            text = rows * 5 // 20
         elif rows < LOWEST or (is_low and self._results_open):
             text = 0
         else:
             text = rows * 6 // 20
         rest = rows - text
-        if self.front == "results":
+        if self.front == "results" or (is_low and self.front == "reader" and self._results_open):
             results = rest * 13 // 20
         elif self._results_open:
             results = rest // 2

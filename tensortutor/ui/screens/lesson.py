@@ -41,6 +41,12 @@ from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 from tensortutor.ui.widgets.tensors import TensorsPane
 
+AHEAD = (
+    "lesson.run", "lesson.check", "lesson.stop", "lesson.next", "lesson.hint", "lesson.turn",
+    "lesson.leave", "editor.leave",
+)  # fmt: skip
+"""Keys that come before those of the part with the focus."""
+
 
 class LessonScreen(TutorScreen):
     """Shows a lesson step by step, runs its code and puts the checks to it.
@@ -184,12 +190,18 @@ class LessonScreen(TutorScreen):
             for i in range(len(self.lesson.steps))
         )
         hints = len(session.step.hints)
-        pane = session.step.pane
+        pane, front = session.step.pane, self.panes.front
+        text = "Text" if front != "reader" or self.panes.is_asking else ""
+        self.keys.ahead = AHEAD
         self.keys.names = {
             "lesson.run": "Run" if pane else "",
             "lesson.check": "Check" if session.judged else "",
             "lesson.hint": f"Hint {session.hints_shown}/{hints}" if hints else "",
-            "lesson.turn": "Turn" if pane else "",
+            "lesson.turn": ("Results" if front == "editor" else "Code") if self._has_code else "",
+            "lesson.leave": text,
+            "editor.complete": "Names",
+            "editor.leave": text,
+            "lesson.tab": "Tab" if front == "results" else "",
             "lesson.stop": "Stop" if self.results.is_running else "",
             "lesson.next": "Next" if session.index + 1 < len(self.lesson.steps) else "Go on",
         }

@@ -97,7 +97,8 @@ class TeachScreen(LessonScreen):
         """The keys are the board's: questions are answered aloud."""
         self.panes.turn_to("reader")
 
-    def _ask(self, question: Question) -> None:  # noqa: ARG002
+    def _ask(self, question: Question) -> None:
+        del question  # the room answers it
         self.board.focus(scroll_visible=False)
 
     def _show_code(self) -> None:

@@ -292,6 +292,7 @@ class Question(Vertical):
         self._gate = gate
         self._held = held
         self._last = ""
+        self._guess = ""
         self.field: Field = FIELDS[quiz.kind](quiz)
         entitle(self, OutsideText("Predict, then run" if gate else "Question"))
 
@@ -328,8 +329,14 @@ class Question(Vertical):
         """Keep an answer as a guess. then: what happens next."""
         said = answers.shown(self.quiz, value)
         guess = f"Your guess: {said}." if "\n" not in said else "Your guess is kept."
+        self._guess = guess
         self._say(f"{guess} {then}".rstrip(), "")
         await self.query(".explain").remove()
+
+    def settle(self) -> None:
+        """Another question was answered: what was said to happen next is old."""
+        if self._guess and self.verdict.startswith(self._guess):
+            self._say(self._guess, "")
 
     async def judge(self, value: Any, own: Quiz | None = None) -> None:
         """Say whether an answer is right, and why. own: the question as the learner's own code
