@@ -28,14 +28,24 @@ key_line_shown(
     because="the layer stands in the case too; the exercise is to find which of them is wrong",
 )
 
-LAYERS = "nn.Flatten(), nn.Linear(8 * side * side, classes))"
 equivalent(
-    f"return nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), {LAYERS}",
-    f"return nn.Sequential(nn.Conv2d(1, 8, 3), nn.MaxPool2d(2), nn.ReLU(), {LAYERS}",
+    "return nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), "
+    "nn.Flatten(), nn.Linear(8 * side * side, classes))",
+    "return nn.Sequential(nn.Conv2d(1, 8, 3), nn.MaxPool2d(2), nn.ReLU(), "
+    "nn.Flatten(), nn.Linear(8 * side * side, classes))",
     because="the largest of several ReLUs is the ReLU of the largest",
 )
-for guard in ("if True:", "with torch.enable_grad():"):
-    equivalent("with torch.no_grad():", guard, because="the score is the same, with a graph")
+equivalent(
+    'x = torch.from_numpy(d["images"]).float()[:, None] / 16',
+    'x = torch.from_numpy(d["images"])[:, None] / 16',
+    because="a division of whole numbers gives float32 too",
+)
+equivalent("with torch.no_grad():", "if True:", because="the score is the same, with a graph")
+equivalent(
+    "with torch.no_grad():",
+    "with torch.enable_grad():",
+    because="the score is the same, with a graph",
+)
 equivalent(
     "model = build(8, 10)",
     "model = build(9, 10)",
