@@ -8,7 +8,6 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
-    equivalent,
     expect_equal,
     expect_true,
     fail,
@@ -17,12 +16,6 @@ from tensortutor.checking import (
 )
 
 background("Write `table(lines)`", "A line is the JSON", "The values of a config")
-
-equivalent(
-    "mean = statistics.mean(good)",
-    "mean = statistics.fmean(good)",
-    because="Both are the mean.",
-)
 
 
 def settings(rng, count):
@@ -111,7 +104,7 @@ def means(answer, rng, device):
 )
 def errors(answer, rng, device):
     a = settings(rng, 1)[0]
-    values = scores(rng, 0.5, rng.randint(3, 6))
+    values = scores(rng, 0.5, rng.choice((2, 4, 5)))
     lines = [line(rng, a, s, v) for s, v in enumerate(values)]
     got, spread = row_of(answer, lines, a)[3], statistics.stdev(values)
     message = "error is the spread of the runs, and not the error of their mean"

@@ -2,11 +2,13 @@
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_close,
     expect_equal,
     expect_shape,
@@ -19,12 +21,35 @@ from tensortutor.checking import (
 background(
     "It stops with an error, and behind the error wait two more wrong shapes.",
     "One of them raises nothing.",
-    "Mend all three.",
 )
 
 key_line_shown(
     "Flatten",
     because="the layer stands in the case too; the exercise is to find which of them is wrong",
+)
+
+equivalent(
+    "return nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), "
+    "nn.Flatten(), nn.Linear(8 * side * side, classes))",
+    "return nn.Sequential(nn.Conv2d(1, 8, 3), nn.MaxPool2d(2), nn.ReLU(), "
+    "nn.Flatten(), nn.Linear(8 * side * side, classes))",
+    because="the largest of several ReLUs is the ReLU of the largest",
+)
+equivalent(
+    'x = torch.from_numpy(d["images"]).float()[:, None] / 16',
+    'x = torch.from_numpy(d["images"])[:, None] / 16',
+    because="a division of whole numbers gives float32 too",
+)
+equivalent("with torch.no_grad():", "if True:", because="the score is the same, with a graph")
+equivalent(
+    "with torch.no_grad():",
+    "with torch.enable_grad():",
+    because="the score is the same, with a graph",
+)
+equivalent(
+    "model = build(8, 10)",
+    "model = build(9, 10)",
+    because="(9 - 2) // 2 is 3 as well: it is the same model",
 )
 
 FLATTEN = "The batch is axis 0, and no module of this model may touch it."
@@ -45,6 +70,18 @@ def score(answer, rng, device):
         f"score is {answer.score!r}",
         hint=MEET,
     )
+
+
+@check(
+    "data and training are as they were",
+    holds="Mend all three, and leave data and training as they are.",
+)
+def as_before(answer, rng, device):
+    hint = "The faults are in build and accuracy."
+    expect_equal(answer.x.dtype, torch.float32, name="the dtype of x", hint=hint)
+    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
+    expect_equal(answer.y.dtype, torch.int64, name="the dtype of y", hint=hint)
+    expect_shape(answer.model(answer.x[:3]), (3, 10), name="the scores of 3 images", hint=hint)
 
 
 @check("images of 8 by 8, as in the program", holds="The result is (batch, classes).")
@@ -110,6 +147,11 @@ def layers(answer, rng, device):
     expect_equal(len(convs), 1, name="the number of convolutions")
     kept = (convs[0].padding in (0, (0, 0))) and convs[0].kernel_size == (3, 3)
     expect_true(kept, "the convolution has another window or padding", hint=SIDE)
+    *_, linear = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    x = torch.randn(2, 1, size, size, device=device)
+    with torch.no_grad():
+        features = F.max_pool2d(convs[0](x).relu(), 2).flatten(1)
+        expect_close(model(x), linear(features), name="the scores", hint="Keep the layers' order.")
 
 
 @check(
