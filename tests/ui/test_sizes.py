@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from tensortutor.course.catalog import find_course, open_course
 from tensortutor.learner.ui_state import UiState
 from tensortutor.ui.app import TutorApp
 from tests.ui.test_drawings import drawn
-from tests.ui.test_lesson import INSIGHT, PRACTICE, arrive, told
+from tests.ui.test_lesson import INSIGHT, PRACTICE, PREDICTION, arrive, told
 
 
 @pytest.fixture
@@ -121,3 +122,37 @@ async def test_tabs_in_the_frame_are_clicked_and_not_dragged(setting, until, rem
         await pilot.click(offset=(column, row))
         await until(pilot, lambda: screen.results.front.TITLE == "Tensors")
         assert not screen.panes.is_dragging
+
+
+async def test_the_first_screen_of_the_first_lesson_names_the_keys_that_matter(setting, until):
+    course = open_course(find_course(None))
+    app = TutorApp(
+        course, setting.progress, setting.workspace, setting.runner, lesson=course.lessons[0]
+    )
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        for key in ("F5", "F9", "F8", "F3", "Esc", "Space"):
+            assert key in drawn(screen).split("╰")[0], key
+        await pilot.press("space")
+        await until(pilot, lambda: screen.reader.is_vertical_scroll_end)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (119, 40)])
+async def test_panes_stack_and_results_are_small_until_there_are_any(
+    setting, until, remembered, size
+):
+    """A question stands above the code that it is about, the code above the results."""
+    app = app_at(setting, PREDICTION, remembered)
+    async with app.run_test(size=size) as pilot:
+        screen = await arrive(pilot, until)
+        field = screen.reader.questions[0].field
+        parts = (screen.reader, screen.editor, screen.results)
+        await until(pilot, lambda: all(part.region.area for part in parts))
+        await until(pilot, lambda: screen.reader.region.contains_region(field.region))
+        assert [part.region.x for part in parts] == [0, 0, 0]
+        assert [part.region.right for part in parts] == [size[0]] * 3
+        assert screen.results.region.height == 3
+        assert screen.editor.region.height >= 9
+        await pilot.press("escape", "x")
+        await until(pilot, lambda: screen.results.region.height > 6)
+        assert all(part.region.area for part in parts)
