@@ -150,7 +150,7 @@ class Session:
 
     def credit(self) -> Credit:
         """What the learner has passed, and what that counts for."""
-        return credit(self.course, self.progress.passed(), self.progress.afresh())
+        return credit(self.course, self.progress.passed(), self.progress.begun_again())
 
     def open_lesson(self, name: str, anyway: bool) -> Lesson:
         """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""
@@ -169,18 +169,22 @@ class Session:
         locked = state(lesson, self.credit()) == "locked"
         return chosen(self.options) + (" --anyway" if locked else "")
 
-    def lesson_session(self, lesson: Lesson, index: int) -> LessonSession:
+    def lesson_session(
+        self, lesson: Lesson, index: int, report: Callable[[str], None] | None = None
+    ) -> LessonSession:
         """What the learner has done in a lesson, at the step of this index, and may do now.
 
-        Raises StorageError, as do the session's methods here.
+        report: gets a sentence when something could not be kept. Without it StorageError is raised,
+        here and by the session's methods.
         """
 
         def refuse(sentence: str) -> None:
             raise StorageError(sentence)
 
         return LessonSession(
-            self.course, lesson, self.progress, self.workspace, refuse, at=index, holds_earlier=True
-        )
+            self.course, lesson, self.progress, self.workspace, report or refuse, at=index,
+            holds_earlier=True,
+        )  # fmt: skip
 
     def step(self, lesson: Lesson, number: int) -> int:
         """The index of a lesson's step, from its number. Raises Refused."""

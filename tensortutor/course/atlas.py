@@ -12,6 +12,7 @@ from tensortutor.course.course_toml import is_id, is_tables, read_contents
 from tensortutor.course.frontmatter import ID as LESSON_ID
 from tensortutor.course.frontmatter import is_table
 from tensortutor.course.model import Course
+from tensortutor.course.patterns import Pattern, PatternError
 from tensortutor.course.placeholders import unknown_parts
 from tensortutor.course.problems import Problem, Report, decode, listed
 from tensortutor.course.prose import trimmed
@@ -26,6 +27,7 @@ from tensortutor.course.toml_tables import (
     is_texts,
     key_lines,
     load_toml,
+    show,
 )
 
 ATLAS = "lessons/atlas.toml"
@@ -57,8 +59,8 @@ class Where:
     "loss.__init__". line: is found in the program's line.
     """
 
-    inside: re.Pattern[str] | None = None
-    line: re.Pattern[str] | None = None
+    inside: Pattern | None = None
+    line: Pattern | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Entry:
 
     id: str
     title: str
-    pattern: re.Pattern[str]
+    pattern: Pattern
     means: str
     way_out: str
     lesson: str
@@ -219,23 +221,21 @@ def _where(
     return Where(**patterns)
 
 
-def _pattern(text: str | None, line: int, report: Report) -> re.Pattern[str] | None:
+def _pattern(text: str | None, line: int, report: Report) -> Pattern | None:
     if text is None:
         return None
+    pattern = Pattern(text)
     try:
-        pattern = re.compile(text, re.DOTALL)
-    except (re.error, RecursionError, OverflowError) as error:
-        report.add(line, f"this is no regular expression: {error}")
-        return None
-    if pattern.match(""):
-        report.add(line, "this regular expression fits every text")
+        pattern.check()
+    except PatternError as error:
+        report.add(line, f"the pattern {show(text)}: {error}")
         return None
     return pattern
 
 
-def _check_facts(facts: list[str], pattern: re.Pattern[str], line: int, report: Report) -> None:
+def _check_facts(facts: list[str], pattern: Pattern, line: int, report: Report) -> None:
     for fact in facts:
-        for part in unknown_parts(fact, pattern.groupindex):
+        for part in unknown_parts(fact, pattern.groups):
             report.add(line, f"{{{part}}} is neither a group of the pattern nor a part of a value")
 
 

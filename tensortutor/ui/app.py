@@ -36,6 +36,7 @@ from tensortutor.ui.terminal import symbols
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
+    from tensortutor.course.search import Place
     from tensortutor.ui.tutor import LearnerState
 
 POLL_S = 0.5
@@ -218,6 +219,23 @@ class TutorApp(SearchApp):
         )
         self.push_screen(question, lambda yes: self._show_lesson(lesson, step) if yes else None)
 
+    def go(self, place: "Place") -> None:
+        """Go to what was found: a lesson, a step of one, an entry of the reference, an error."""
+        from tensortutor.course.search import LESSON, STEP
+        from tensortutor.ui.screens.reference import ReferenceScreen
+
+        lesson = describe.lesson_by_id(self.course, place.lesson)
+        if place.kind not in (LESSON, STEP):
+            self.push_screen(ReferenceScreen(place=place))
+        elif lesson is not None:
+            self.open_lesson(lesson, place.step if place.kind == STEP else None)
+
+    def leave_reference(self, lesson: Lesson | None = None) -> None:
+        """Back to where one was; if a lesson was chosen there, to that one."""
+        self.pop_screen()
+        if lesson is not None:
+            self.open_lesson(lesson)
+
     def _is_begun(self, lesson: Lesson) -> bool:
         try:
             return self.progress.is_begun(lesson.id)
@@ -263,7 +281,7 @@ class TutorApp(SearchApp):
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            earned = credit(self.course, self.progress.passed(), self.progress.afresh())
+            earned = credit(self.course, self.progress.passed(), self.progress.begun_again())
         except StorageError as error:
             self.tell(str(error))
             earned = Credit(frozenset(), {})
@@ -322,19 +340,30 @@ class TutorApp(SearchApp):
     # The end
 
     async def action_quit(self) -> None:
-        """Keep everything and end; ask if the code cannot be kept."""
-        if self.keep():
-            self.exit(0)
-            return
+        """Keep everything and end; ask if something runs, or cannot be kept."""
         from tensortutor.ui.screens.dialogs import Confirm
 
-        question = Confirm(
-            "Not saved",
-            "Your code could not be saved. If you quit now, the last changes are lost.",
-            "Quit and lose them",
-            "Stay",
-        )
+        screens = [screen for screen in self.screen_stack if isinstance(screen, TutorScreen)]
+        stake = next((screen.at_stake for screen in screens if screen.at_stake), "")
+        if not self.keep():
+            question = Confirm(
+                "Not saved",
+                "Your code could not be saved. If you quit now, the last changes are lost.",
+                "Quit and lose them",
+                "Stay",
+            )
+        elif stake and not isinstance(self.screen, Confirm):
+            question = Confirm("Quit", stake, "Quit", "Stay")
+        else:
+            self.exit(0)
+            return
         self.push_screen(question, lambda yes: self.exit(0) if yes else None)
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C that has nothing to copy: offer to stop the program, else say how to quit."""
+        screen = self.screen
+        if not (isinstance(screen, TutorScreen) and screen.offer_stop()):
+            self.tell(f"{self.key_name('app.quit')} quits.")
 
     def keep(self) -> bool:
         """Save what the open lesson holds. Returns whether that worked."""

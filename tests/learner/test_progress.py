@@ -205,22 +205,22 @@ def test_a_file_of_the_first_version_is_brought_up_to_date(
         connection.execute("PRAGMA user_version = 1")
         connection.commit()
     again = Progress.open(paths)
-    assert (again.notices, again.passed(), again.afresh()) == ((), {ID}, frozenset())
-    again.reset(ID, afresh=True)
-    assert Progress.open(paths).afresh() == {ID}
+    assert (again.notices, again.passed(), again.begun_again()) == ((), {ID}, frozenset())
+    again.reset(ID, begun_again=True)
+    assert Progress.open(paths).begun_again() == {ID}
 
 
 def test_what_was_begun_again_counts_when_it_or_what_builds_on_it_is_passed(
     progress: Progress,
 ) -> None:
     for id in (ID, "other/lesson"):
-        progress.reset(id, afresh=True)
+        progress.reset(id, begun_again=True)
     progress.reset(ID)  # again, before it counts
-    assert progress.afresh() == {ID, "other/lesson"}
+    assert progress.begun_again() == {ID, "other/lesson"}
     progress.mark_passed(ID)
-    assert progress.afresh() == {"other/lesson"}
+    assert progress.begun_again() == {"other/lesson"}
     progress.mark_passed("third/lesson", shown=["other/lesson"])
-    assert progress.afresh() == frozenset()
+    assert progress.begun_again() == frozenset()
 
 
 def test_an_empty_file_is_a_beginning(paths: Paths) -> None:
