@@ -47,7 +47,7 @@ def test_a_traceback_from_standard_input_is_explained_below_its_own_last_line() 
     assert lines[1] == "    The inner dimensions differ"
     assert lines[2] == "    here      The left matrix has 10 columns, the right one 64 rows."
     labels = [line[4:14].strip() for line in lines[1:] if line[4] != " "]
-    assert labels == ["The inner", "here", "means", "way out"]
+    assert labels == ["The inner", "here", "means", "way out", "lesson"]
     assert max(map(len, lines)) <= 88
 
 

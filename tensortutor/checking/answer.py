@@ -8,6 +8,7 @@ from typing import Any
 
 from tensortutor.checking.describe import describe_call, describe_kind
 from tensortutor.checking.inputs import Given, noted
+from tensortutor.checking.plain_values import plain_values
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)
 """What is wrapped. A module or another callable object keeps its attributes instead."""
@@ -17,9 +18,12 @@ class Answer:
     """The names of the learner's program.
 
     Functions are wrapped so that a failing check can say what was called with which shapes, and
-    what kind of thing came back. `source` is the program's text, `output` what it printed when it
-    ran, `calls` how often it has called each torch function during this check, by base name
-    (`calls["softmax"]`), for a check that is declared with `counts_calls=True`.
+    what kind of thing came back. A tensor of a subclass that they return comes as a plain one,
+    unless the check's file defines that subclass or the check is declared with `subclasses=True`.
+
+    `source` is the program's text, `output` what it printed when it ran, `calls` how often it has
+    called each torch function during this check, by base name (`calls["softmax"]`), for a check
+    that is declared with `counts_calls=True`.
     """
 
     FILE = __file__
@@ -33,7 +37,9 @@ class Answer:
         self.last_call = ""
         self.last_inputs: tuple[Given, ...] = ()
         self.last_result = ""
-        self.guard: Callable[[], Callable[[], None]] = lambda: lambda: None
+        self.keeps_subclasses = False
+        self.own_kinds: tuple[type, ...] = ()
+        self.guard: Callable[[], Callable[[], object]] = lambda: lambda: None
         self.witness: Callable[..., None] = lambda *_: None
         self._calls: dict[str, tuple[Any, Callable[..., Any]]] = {}
 
@@ -62,6 +68,8 @@ class Answer:
                 result = function(*args, **kwargs)
             finally:
                 after()
+            if not self.keeps_subclasses:
+                result = plain_values(result, self.own_kinds)
             self.last_result = describe_kind(result)
             return result
 

@@ -27,6 +27,7 @@ class Check:
     forbid: frozenset[str]
     counts_calls: bool = False
     hint: str = ""
+    subclasses: bool = False
 
     @property
     def watched(self) -> bool:
@@ -58,6 +59,7 @@ def check(
     *,
     forbid: Iterable[str] = (),
     counts_calls: bool = False,
+    subclasses: bool = False,
     hint: str = "",
     holds: str | Iterable[str] = (),
     side: str = "",
@@ -68,6 +70,8 @@ def check(
     forbid: shortcuts that the lesson is about building, as "torch.softmax". They are caught when
     the learner's code calls them, under any alias, as method or operator, by the last part of
     the name. counts_calls: fill `answer.calls`; off by default, because it slows every call.
+    subclasses: the program's functions may return tensors of a subclass of its own; otherwise they
+    come as plain tensors, since a subclass may answer every question about itself as it likes.
     hint: what helps whenever this check fails. It is shown where the expectation that failed has no
     hint, and where the check's own code raises on what the program has made.
     holds: the words of the task that this check holds the program to, as they stand there. side:
@@ -78,7 +82,7 @@ def check(
     names = frozenset(name for path in forbid for name in names_of(path))
 
     def declare(function: C) -> C:
-        declared.checks.append(Check(name, function, names, counts_calls, hint))
+        declared.checks.append(Check(name, function, names, counts_calls, hint, subclasses))
         return function
 
     return declare

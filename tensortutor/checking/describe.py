@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from tensortutor.checking.plain_values import is_a, plain_tensor
+
 SHORT = {
     torch.float64: "f64",
     torch.float32: "f32",
@@ -31,19 +33,19 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
 
 def describe(value: Any) -> str:
     """A value in a few words: tensors by dtype and shape, containers by their first items."""
-    if isinstance(value, torch.Tensor):
-        return describe_tensor(value)
-    if isinstance(value, torch.device):
+    if is_a(value, torch.Tensor):
+        return describe_tensor(plain_tensor(value))
+    if is_a(value, torch.device):
         return str(value)
     if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
         return describe_array(value)
-    if isinstance(value, (torch.nn.Module, torch.optim.Optimizer)):
+    if is_a(value, (torch.nn.Module, torch.optim.Optimizer)):
         return type(value).__name__
     if type(value) in (list, tuple):
         comma = "," if type(value) is tuple and len(value) == 1 else ""
         items = listed([describe(item) for item in value[:MOST]], len(value)) + comma
         return f"[{items}]" if type(value) is list else f"({items})"
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+    if is_a(value, tuple) and hasattr(value, "_fields"):
         return describe_named(value)
     if type(value) in (dict, OrderedDict):
         some = itertools.islice(value.items(), MOST)

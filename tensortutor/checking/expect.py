@@ -28,8 +28,9 @@ from tensortutor.checking.describe import (
     with_article,
 )
 from tensortutor.checking.differences import describe_both, difference
+from tensortutor.checking.plain_values import is_a, plain_tensor
 
-_as_dtype = Tensor.to
+_as_dtype, _detach = Tensor.to, Tensor.detach
 PLAIN = (bool, int, float, complex, str, list, tuple, dict)
 """A value of one of these types is wanted as exactly that type."""
 
@@ -93,7 +94,7 @@ def expect_equal(
     """
     if got is None and wanted is not None:
         raise _none(name, wanted)
-    if isinstance(got, Tensor) and not isinstance(wanted, Tensor):
+    if is_a(got, Tensor) and not is_a(wanted, Tensor):
         kind = "None" if wanted is None else with_article(type(wanted).__name__)
         message = f"{name} is a tensor, {kind} is wanted"
     elif _is_of_another_type(got, wanted):
@@ -111,17 +112,17 @@ def expect_equal(
 
 def _is_of_another_type(got: Any, wanted: Any) -> bool:
     """Any kind of tuple is a tuple."""
-    both_tuples = isinstance(got, tuple) and isinstance(wanted, tuple)
+    both_tuples = is_a(got, tuple) and is_a(wanted, tuple)
     return type(wanted) in PLAIN and type(got) is not type(wanted) and not both_tuples
 
 
 def _expect_same(got: Any, wanted: Any, name: str, path: str, hints: Hints) -> None:
     """Raise Unmet about the first item that differs, however deep."""
-    if isinstance(wanted, Tensor):
+    if is_a(wanted, Tensor):
         _expect_tensor(got, wanted, name + path, hints, (0.0, 0.0), wanted.dtype)
     elif (keys := _keys(got, wanted)) is not None:
         for key in keys:
-            _expect_same(got[key], wanted[key], name, f"{path}[{key!r}]", hints)
+            _expect_same(_item(got, key), wanted[key], name, f"{path}[{key!r}]", hints)
     elif not _same(got, wanted):
         number = {type(got), type(wanted)} == {int, float}
         other_type = _is_of_another_type(got, wanted) and not number
@@ -150,12 +151,18 @@ def _where(got: Any, wanted: Any, path: str) -> str:
 
 def _keys(got: Any, wanted: Any) -> Iterable[Any] | None:
     """The indices or keys that two containers of one kind share, or None if they differ."""
-    if isinstance(got, dict) and isinstance(wanted, dict):
-        return wanted if got.keys() == wanted.keys() else None
+    if is_a(got, dict) and is_a(wanted, dict):
+        return wanted if dict.keys(got) == dict.keys(wanted) else None
     for kind in (list, tuple):
-        if isinstance(got, kind) and isinstance(wanted, kind) and len(got) == len(wanted):
-            return range(len(wanted))
+        if is_a(got, kind) and is_a(wanted, kind) and kind.__len__(got) == kind.__len__(wanted):
+            return range(kind.__len__(wanted))
     return None
+
+
+def _item(container: Any, key: Any) -> Any:
+    """What a list, tuple or dict holds, whatever a subclass of the program's says."""
+    kind = next(kind for kind in (dict, list, tuple) if is_a(container, kind))
+    return kind.__getitem__(container, key)
 
 
 def _same(got: Any, wanted: Any) -> bool:
@@ -163,6 +170,10 @@ def _same(got: Any, wanted: Any) -> bool:
     if type(wanted) in PLAIN and len(kinds) == 2 and kinds != {int, float}:
         return False
     try:
+        if type(got) not in PLAIN and type(got) is not type(wanted):
+            # Only the wanted value is asked: the other may say that it is equal to everything.
+            is_equal: Any = type(wanted).__eq__
+            return is_equal(wanted, got) is True
         return bool(got == wanted) or bool(got != got and wanted != wanted)
     except Exception:  # a learner's __eq__ may raise anything
         return False
@@ -180,22 +191,29 @@ def _none(name: str, wanted: Any = None) -> Unmet:
 
 def expect_tensor(got: Any, *, name: str = "the result") -> None:
     """`got` is a tensor."""
+    _tensor(got, name)
+
+
+def _tensor(got: Any, name: str) -> Tensor:
+    """`got` as a plain tensor. Raises Unmet if it is none, by its type."""
     if got is None:
         raise _none(name)
-    if not isinstance(got, Tensor):
+    if not is_a(got, Tensor):
         raise Unmet(
             f"{name} is not a tensor",
             got=describe(got),
             expected="a torch.Tensor",
             hint=advice.NO_TENSOR,
         )
+    plain: Tensor = plain_tensor(got)
+    return plain
 
 
 def expect_shape(
     got: Any, shape: Sequence[int], *, name: str = "the result", hint: str = ""
 ) -> None:
     """`got` is a tensor of exactly this shape."""
-    expect_tensor(got, name=name)
+    got = _tensor(got, name)
     wanted = tuple(shape)
     if tuple(got.shape) != wanted:
         raise Unmet(
@@ -209,7 +227,7 @@ def expect_shape(
 
 def expect_dtype(got: Any, dtype: torch.dtype, *, name: str = "the result", hint: str = "") -> None:
     """`got` is a tensor of exactly this dtype."""
-    expect_tensor(got, name=name)
+    got = _tensor(got, name)
     if got.dtype != dtype:
         raise Unmet(
             f"{name} has the wrong dtype",
@@ -249,6 +267,7 @@ def _expect_tensor(
     dtype: torch.dtype,
 ) -> None:
     """tolerance: relative and absolute; zeros for every bit."""
+    got, wanted = _tensor(got, name), plain_tensor(wanted)
     expect_shape(got, wanted.shape, name=name, hint=hints.shape)
     expect_dtype(got, dtype, name=name, hint=hints.dtype)
     if got.device != wanted.device:
@@ -294,8 +313,7 @@ def _comparable(got: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
 
     On the CPU, because not every device has float64.
     """
-    with torch._C.DisableTorchFunctionSubclass():  # a learner's subclass may answer as it likes
-        a, b = (tensor.detach().as_subclass(Tensor).cpu() for tensor in (got, wanted))
+    a, b = (_detach(tensor).cpu() for tensor in (got, wanted))
     if a.dtype != b.dtype or a.dtype in (torch.float16, torch.bfloat16):
         wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
         return _as_dtype(a, wide), _as_dtype(b, wide)
@@ -308,7 +326,7 @@ def _storage(tensor: Tensor) -> int:
 
 def expect_view(got: Any, base: Tensor, *, name: str = "the result", hint: str = "") -> None:
     """`got` shares its storage with `base`."""
-    expect_tensor(got, name=name)
+    got, base = _tensor(got, name), plain_tensor(base)
     if _storage(got) != _storage(base):
         raise Unmet(
             f"{name} is a copy",
@@ -320,7 +338,7 @@ def expect_view(got: Any, base: Tensor, *, name: str = "the result", hint: str =
 
 def expect_copy(got: Any, base: Tensor, *, name: str = "the result", hint: str = "") -> None:
     """`got` has a storage of its own."""
-    expect_tensor(got, name=name)
+    got, base = _tensor(got, name), plain_tensor(base)
     if _storage(got) == _storage(base):
         raise Unmet(
             f"{name} is a view of the input",
@@ -333,6 +351,7 @@ def expect_copy(got: Any, base: Tensor, *, name: str = "the result", hint: str =
 @contextmanager
 def expect_unchanged(*tensors: Tensor, hint: str = "") -> Iterator[None]:
     """Inside, none of these tensors may change its values."""
+    tensors = tuple(plain_tensor(tensor) for tensor in tensors)
     before = [tensor.detach().clone() for tensor in tensors]
     yield
     for number, (tensor, old) in enumerate(zip(tensors, before, strict=True), 1):

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from tensortutor.commands.browse import RUN_TO_SEE, left_to_do, run_command
+from tensortutor.commands.browse import RUN_TO_SEE, run_command
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.course.material import Prose, Quiz
@@ -38,8 +38,8 @@ def answer(session: Session, arguments: Namespace) -> int:
     if work.is_held:
         _tell_held(session, work, answers.shown(quiz, value))
         return 0
-    if not left_to_do(session, lesson, index):
-        session.progress.mark_step(lesson.id, index)
+    if work.left_to_do is None:
+        work.mark_done()
     _tell_verdict(session, page, quiz, value)
     return 0 if right else FAILED
 

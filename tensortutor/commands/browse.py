@@ -2,7 +2,6 @@
 
 import textwrap
 from argparse import Namespace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
@@ -10,6 +9,7 @@ from tensortutor.commands.session import Session, chosen
 from tensortutor.course.material import Prose
 from tensortutor.course.model import Chapter, Lesson
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.unlock import Credit, continue_at, missing, next_lesson, state
 from tensortutor.report import to_do
 
@@ -133,7 +133,8 @@ def _show_chapter(session: Session, chapter: Chapter) -> int:
 
 
 def _show_solution(session: Session, lesson: Lesson, spoil: bool) -> int:
-    if not spoil and lesson.id not in session.progress.passed():
+    work = session.lesson_session(lesson, lesson.steps.index(lesson.task))
+    if not spoil and not work.may_see_solution:
         raise Refused(
             f"The solution of {lesson.id} is shown when you have passed it, or with --spoil. "
             f"A hint may do: tensortutor hint {lesson.id}{session.again(lesson)}"
@@ -172,27 +173,26 @@ def next_step(session: Session, arguments: Namespace) -> int:
         printer.line(line)
     _say_file(session, lesson, index)
     printer.line()
-    todo = left_to_do(session, lesson, index)
+    work = session.lesson_session(lesson, index)
+    todo = left_to_do(session, work)
     what, command = todo or ("Go on:", f"tensortutor next{chosen(session.options)}")
     for line in to_do(what, command, printer.width):
         printer.line(line)
-    session.progress.set_place(lesson.id, index)
+    work.arrive()
     if not todo:
-        session.progress.mark_step(lesson.id, index)
+        work.mark_done()
     return 0
 
 
-def left_to_do(session: Session, lesson: Lesson, index: int) -> tuple[str, str] | None:
+def left_to_do(session: Session, work: LessonSession) -> tuple[str, str] | None:
     """What a step still asks of the learner, and the command for it; None if nothing is left."""
-    work, again = session.lesson_session(lesson, index), session.again(lesson)
-    if work.step.optional:
-        return None
-    if work.next_question() is not None:
-        command = f"tensortutor answer {lesson.id} {index + 1} VALUE{again}"
+    lesson, again = work.lesson, session.again(work.lesson)
+    if work.left_to_do == "answer":
+        command = f"tensortutor answer {lesson.id} {work.index + 1} VALUE{again}"
         return "Answer the question, then go on:", command
-    if work.is_held:
-        return RUN_TO_SEE, run_command(session, lesson, index)
-    if work.judged and not work.is_passed:
+    if work.left_to_do == "run":
+        return RUN_TO_SEE, run_command(session, lesson, work.index)
+    if work.left_to_do == "check":
         return "Go on when the checks pass:", f"tensortutor check {lesson.id}{again}"
     return None
 
@@ -205,8 +205,8 @@ def run_command(session: Session, lesson: Lesson, index: int) -> str:
 
 def _next_place(session: Session) -> tuple[Lesson, int] | None:
     course, progress = session.course, session.progress
-    passed, afresh = progress.passed(), progress.afresh()
-    place = continue_at(course, passed, progress.place(), afresh)
+    passed, begun_again = progress.passed(), progress.begun_again()
+    place = continue_at(course, passed, progress.place(), begun_again)
     if place is None:
         raise Refused("The course has no lessons.")
     lesson: Lesson | None = place[0]
@@ -214,21 +214,11 @@ def _next_place(session: Session) -> tuple[Lesson, int] | None:
     for _ in course.lessons:
         if lesson is None:
             return None
-        index = _open_step(session, lesson, start)
+        index = session.lesson_session(lesson, start).open_step()
         if index is not None:
             return lesson, index
-        lesson = next_lesson(course, lesson.id, passed, afresh)
+        lesson = next_lesson(course, lesson.id, passed, begun_again)
         start = 0 if lesson is None else progress.step_of(lesson.id)
-    return None
-
-
-def _open_step(session: Session, lesson: Lesson, start: int) -> int | None:
-    """The first step from `start` on that is not done, else the first before it, else None."""
-    done = session.progress.steps_done(lesson.id)
-    before = (index for index in range(start) if not lesson.steps[index].optional)
-    for index in chain(range(start, len(lesson.steps)), before):
-        if index not in done or left_to_do(session, lesson, index):
-            return index
     return None
 
 
@@ -238,13 +228,13 @@ def hint(session: Session, arguments: Namespace) -> int:
     hints = lesson.task.hints
     printer, page = session.printer, _page(session, lesson)
     step = f"step {lesson.steps.index(lesson.task) + 1}, {lesson.task.title}"
-    shown = session.progress.hints_shown(lesson.id)
-    if shown < len(hints):
-        numbers = range(shown, session.progress.show_hint(lesson.id))
-    else:
+    work = session.lesson_session(lesson, lesson.steps.index(lesson.task))
+    before = work.hints_shown
+    numbers = range(before, work.hint())
+    if not numbers:
         numbers = range(len(hints))
         printer.line("There are no more hints. These were shown:")
-    for number in numbers[: len(hints)]:
+    for number in numbers:
         printer.line(printer.paint(f"Hint {number + 1} of {len(hints)} for {step}", "bold"))
         for line in page.prose(Prose(hints[number], 0)):
             printer.line(line)

@@ -6,6 +6,7 @@ from pathlib import Path
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.course.model import Lesson
+from tensortutor.course.read_file import read_file
 
 
 def export(session: Session, arguments: Namespace) -> int:
@@ -40,7 +41,7 @@ def write(session: Session, lesson: Lesson, folder: Path) -> tuple[Path, Path | 
     text = nbformat.writes(made) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.read_text("utf-8", errors="replace") == text:
+        if path.exists() and read_file(path).decode("utf-8", "replace") == text:
             return path, None
         kept = _put_aside(path) if path.exists() else None
         write_atomic(path, text)

@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tensortutor.lens import lines, tables, trees
-from tensortutor.lens.aligned import aligned, error_lines
+from tensortutor.lens.shape_alignment import aligned, error_lines
 from tensortutor.protocol.lens import (
     Broadcasts,
     Graph,

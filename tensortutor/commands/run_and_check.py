@@ -12,10 +12,8 @@ from tensortutor.commands.session import Session, follow, read_source
 from tensortutor.course.material import Prose
 from tensortutor.course.model import Lesson
 from tensortutor.learner import answers
-from tensortutor.learner.errors import StorageError
 from tensortutor.learner.guesses import remarks
 from tensortutor.learner.lesson_session import LessonSession
-from tensortutor.learner.unlock import built_on, opened_by, shown_by
 from tensortutor.learner.workspace import file_name
 from tensortutor.protocol.drawings import DRAWINGS, Drawing
 from tensortutor.protocol.events import (
@@ -137,7 +135,9 @@ def _program(session: Session, arguments: Namespace) -> tuple[Job, LessonSession
             f"--question {question + 1}{session.again(lesson)}"
         )
     source = session.workspace.load(lesson, index)
-    job = program_job(lesson, source, file_name(lesson, index), session.limits)
+    job = program_job(
+        lesson, source, file_name(lesson, index), session.limits, raised=session.may_raise(lesson)
+    )
     return replace(job, probes=work.proofs(source)), work
 
 
@@ -189,7 +189,7 @@ def check_once(
         return bool(given_up)
 
     source, name, again = _answer(session, lesson, file)
-    job = check_job(lesson, source, name, seed, session.limits)
+    job = check_job(lesson, source, name, seed, session.limits, raised=session.may_raise(lesson))
     heard = follow(session.runner(), job, None if enough is None else is_enough)
     # Of a check that is given up nothing is summed up.
     events = (e for e in heard if not (given_up and isinstance(e, (Judged, Finished))))
@@ -286,19 +286,11 @@ def _missing(session: Session, judged: Judged) -> Iterator[str]:
 
 def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None) -> int:
     """Record the attempt. What the checks said counts even if it cannot be kept."""
-    total = len(judged.passed) + len(judged.failed) + len(judged.missing)
-    before, afresh = session.progress.passed(), session.progress.afresh()
-    is_news = judged.ok and lesson.id not in before
-    try:
-        session.progress.record_attempt(lesson.id, judged.ok, len(judged.passed), total)
-        if judged.ok:
-            below = built_on(session.course, lesson) if is_news else ()
-            session.progress.mark_passed(lesson.id, [one.id for one in below])
-            session.progress.mark_step(lesson.id, lesson.steps.index(lesson.task))
-    except StorageError as error:
-        session.printer.note(str(error))
-    opened = opened_by(session.course, lesson.id, before, afresh) if is_news else ()
-    shown = shown_by(session.course, lesson.id, before, afresh) if is_news else ()
+    said: dict[str, None] = {}  # each sentence once: what one write could not keep, none can
+    work = session.lesson_session(lesson, lesson.steps.index(lesson.task), said.setdefault)
+    opened = work.judge(judged)
+    for sentence in said:
+        session.printer.note(sentence)
     if session.json:
         session.printer.json(
             {
@@ -306,11 +298,11 @@ def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None) ->
                 "lesson": lesson.id,
                 "passed": judged.ok,
                 "opened": [one.id for one in opened],
-                "known": [one.id for one in shown],
+                "known": [one.id for one in work.shown],
             }
         )
     elif judged.ok:
-        _tell_passed(session, lesson, opened, shown)
+        _tell_passed(session, lesson, opened, work.shown)
         compare = f"tensortutor compare {lesson.id}{f' {shlex.quote(file)}' if file else ''}"
         command = f"{compare}{session.again(lesson)}"
         for line in to_do("A solution beside your code:", command, session.printer.width):

@@ -19,6 +19,7 @@ from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.lesson_session import LessonSession
+from tensortutor.learner.limits_consent import LimitsConsent, sentence
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
@@ -41,6 +42,8 @@ class Session:
         self.options = options
         self.printer = printer
         self.json = json
+        self.allow_limits = False
+        self._told_limits: set[str] = set()
         self._runner: Runner | None = None
 
     @cached_property
@@ -66,6 +69,27 @@ class Session:
         for notice in settings.notices:
             self.printer.note(notice)
         return settings.limits
+
+    @cached_property
+    def _limits_consent(self) -> LimitsConsent:
+        return LimitsConsent(self.paths.allowed_limits)
+
+    def may_raise(self, lesson: Lesson) -> bool:
+        """Whether a lesson's own limits hold: somebody else's course needs the learner's leave.
+
+        Says what it asks for, once for a lesson.
+        """
+        asked = self._limits_consent.asked(self.course, lesson, self.limits)
+        if asked and self.allow_limits:
+            self._limits_consent.allow(self.course, lesson)
+            return True
+        if asked and lesson.id not in self._told_limits:
+            self._told_limits.add(lesson.id)
+            self.printer.note(
+                f"{sentence(lesson, asked, self.limits)} It gets the usual limits. If you trust "
+                "its author, add --allow-limits to the command; that is remembered."
+            )
+        return not asked
 
     @cached_property
     def workspace(self) -> Workspace:
@@ -126,7 +150,7 @@ class Session:
 
     def credit(self) -> Credit:
         """What the learner has passed, and what that counts for."""
-        return credit(self.course, self.progress.passed(), self.progress.afresh())
+        return credit(self.course, self.progress.passed(), self.progress.begun_again())
 
     def open_lesson(self, name: str, anyway: bool) -> Lesson:
         """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""
@@ -145,18 +169,22 @@ class Session:
         locked = state(lesson, self.credit()) == "locked"
         return chosen(self.options) + (" --anyway" if locked else "")
 
-    def lesson_session(self, lesson: Lesson, index: int) -> LessonSession:
+    def lesson_session(
+        self, lesson: Lesson, index: int, report: Callable[[str], None] | None = None
+    ) -> LessonSession:
         """What the learner has done in a lesson, at the step of this index, and may do now.
 
-        Raises StorageError, as do the session's methods here.
+        report: gets a sentence when something could not be kept. Without it StorageError is raised,
+        here and by the session's methods.
         """
 
         def refuse(sentence: str) -> None:
             raise StorageError(sentence)
 
         return LessonSession(
-            self.course, lesson, self.progress, self.workspace, refuse, at=index, holds_earlier=True
-        )
+            self.course, lesson, self.progress, self.workspace, report or refuse, at=index,
+            holds_earlier=True,
+        )  # fmt: skip
 
     def step(self, lesson: Lesson, number: int) -> int:
         """The index of a lesson's step, from its number. Raises Refused."""

@@ -1,6 +1,7 @@
 """`lessons/atlas.toml`: what PyTorch's errors mean, and how to get out of them."""
 
 import ast
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from tensortutor.course.course_toml import is_id, is_tables, read_contents
 from tensortutor.course.frontmatter import ID as LESSON_ID
 from tensortutor.course.frontmatter import is_table
 from tensortutor.course.model import Course
+from tensortutor.course.patterns import Pattern, PatternError
 from tensortutor.course.placeholders import unknown_parts
 from tensortutor.course.problems import Problem, Report, decode, listed
 from tensortutor.course.prose import trimmed
+from tensortutor.course.read_file import read_course_file
 from tensortutor.course.toml_tables import (
     NEEDS,
     TEXT,
@@ -24,6 +27,7 @@ from tensortutor.course.toml_tables import (
     is_texts,
     key_lines,
     load_toml,
+    show,
 )
 
 ATLAS = "lessons/atlas.toml"
@@ -55,8 +59,8 @@ class Where:
     "loss.__init__". line: is found in the program's line.
     """
 
-    inside: re.Pattern[str] | None = None
-    line: re.Pattern[str] | None = None
+    inside: Pattern | None = None
+    line: Pattern | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class Entry:
 
     id: str
     title: str
-    pattern: re.Pattern[str]
+    pattern: Pattern
     means: str
     way_out: str
     lesson: str
@@ -124,11 +128,12 @@ def read_atlas(root: Path, *, thorough: bool = True) -> tuple[tuple[Entry, ...],
     thorough: read their programs as well, which only the author's gate runs.
     """
     path = root / ATLAS
-    if not path.is_file():
+    if not os.path.lexists(path):
         return (), []
     report = Report(ATLAS)
-    text = decode(path.read_bytes(), report)
-    table = load_toml(text, 1, "atlas.toml", report)
+    data = read_course_file(path, report)
+    text = decode(data or b"", report)
+    table = None if data is None else load_toml(text, 1, "atlas.toml", report)
     if table is None:
         return (), report.problems
     values = check_table(table, KEYS, "atlas.toml", key_lines(text, 1, otherwise=1), report)
@@ -216,23 +221,21 @@ def _where(
     return Where(**patterns)
 
 
-def _pattern(text: str | None, line: int, report: Report) -> re.Pattern[str] | None:
+def _pattern(text: str | None, line: int, report: Report) -> Pattern | None:
     if text is None:
         return None
+    pattern = Pattern(text)
     try:
-        pattern = re.compile(text, re.DOTALL)
-    except (re.error, RecursionError, OverflowError) as error:
-        report.add(line, f"this is no regular expression: {error}")
-        return None
-    if pattern.match(""):
-        report.add(line, "this regular expression fits every text")
+        pattern.check()
+    except PatternError as error:
+        report.add(line, f"the pattern {show(text)}: {error}")
         return None
     return pattern
 
 
-def _check_facts(facts: list[str], pattern: re.Pattern[str], line: int, report: Report) -> None:
+def _check_facts(facts: list[str], pattern: Pattern, line: int, report: Report) -> None:
     for fact in facts:
-        for part in unknown_parts(fact, pattern.groupindex):
+        for part in unknown_parts(fact, pattern.groups):
             report.add(line, f"{{{part}}} is neither a group of the pattern nor a part of a value")
 
 

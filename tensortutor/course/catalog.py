@@ -1,15 +1,17 @@
 """Finds courses, loads them, and finds lessons in them."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortutor.course.course_toml import Entry, read_contents
-from tensortutor.course.frontmatter import read_front_matter, requires_line
+from tensortutor.course.frontmatter import FrontMatter, read_front_matter, requires_line
 from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.course.prerequisites import prerequisite_problems
 from tensortutor.course.problems import CourseError, Problem, Report, listed, nearest
+from tensortutor.course.read_file import read_course_file
 
 if TYPE_CHECKING:
     from tensortutor.course.check_file import CheckFile
@@ -41,6 +43,12 @@ def find_course(path: Path | None = None) -> Path:
         if (candidate / CONTENTS).is_file():
             return candidate
     raise CourseError([Problem(str(path or candidates[-1]), 0, _why_none(path, candidates))])
+
+
+def is_own(root: Path) -> bool:
+    """Whether this is the folder of the built-in course."""
+    package = Path(__file__).resolve().parent.parent
+    return root.resolve() in (package.parent, package)
 
 
 def open_course(root: Path) -> Course:
@@ -78,14 +86,20 @@ def _front_matter_only(root: Path, path: Path, id: str) -> tuple[Lesson, list[Pr
     """A lesson of which only the front matter has been read."""
     name = path.relative_to(root).as_posix()
     report = Report(name)
-    front, _ = read_front_matter(path.read_bytes().decode("utf-8", "replace"), report)
+    data = read_course_file(path, report)
+    front = FrontMatter()
+    if data is not None:
+        front, _ = read_front_matter(data.decode("utf-8", "replace"), report)
 
     def read() -> Lesson:
         from tensortutor.course.parse import parse_lesson  # not before a lesson is opened
 
         shown = Report(name)
         judge, wrong = _read_check_file(root, path, shown, thorough=False)
-        lesson, problems = parse_lesson(path.read_bytes(), id, judge, path, root)
+        data = read_course_file(path, shown)
+        if data is None:
+            raise CourseError(shown.problems)
+        lesson, problems = parse_lesson(data, id, judge, path, root)
         if whole := [*shown.problems, *problems, *wrong]:
             raise CourseError(whole)
         return lesson
@@ -204,7 +218,11 @@ def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson
                 shown.add(1, f"{what} belongs to {taken[what]} already: rename this file")
             taken.setdefault(what, path.name)
         judge, found = _read_check_file(root, path, shown, thorough)
-        lesson, wrong = parse_lesson(path.read_bytes(), f"{entry.id}/{slug}", judge, path, root)
+        data = read_course_file(path, shown)
+        if data is None:
+            problems += [*shown.problems, *found]
+            continue
+        lesson, wrong = parse_lesson(data, f"{entry.id}/{slug}", judge, path, root)
         lessons.append(lesson)
         problems += [*shown.problems, *wrong, *found]
         if thorough and not wrong and not found:
@@ -222,7 +240,7 @@ def _read_check_file(
 
     judge = root / "checks" / path.parent.name / f"{path.stem}.py"
     name = judge.relative_to(root).as_posix()
-    if not judge.is_file():
+    if not os.path.lexists(judge):
         shown.add(1, f"its check file is missing: write {name}")
         return CheckFile(judge, "", (), (), ()), []
     report = Report(name)
@@ -260,7 +278,8 @@ def _across(course: Course) -> Iterator[Problem]:
 
 def _prerequisites(course: Course) -> Iterator[Problem]:
     for lesson, required, message in prerequisite_problems(course.lessons):
-        text = lesson.path.read_text("utf-8", errors="replace")
+        data = read_course_file(lesson.path, Report("")) or b""
+        text = data.decode("utf-8", "replace")
         yield Problem(_shown(course, lesson), requires_line(text, required), message)
 
 

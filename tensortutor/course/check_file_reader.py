@@ -16,6 +16,7 @@ from tensortutor.course.check_file import (
     Variant,
 )
 from tensortutor.course.problems import Report, decode, listed, nearest
+from tensortutor.course.read_file import read_course_file
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -27,13 +28,14 @@ DECLARED = re.compile(
 
 
 def read_check_file(path: Path, report: Report, *, thorough: bool = True) -> CheckFile:
-    """The check file at `path`, which must exist.
+    """The check file at `path`.
 
     thorough: parse every line. Without it only the decorators are parsed (four times faster), a
     syntax error elsewhere in the file goes unseen, and so do statements such as `equivalent(...)`.
     """
-    source = decode(path.read_bytes(), report)
-    body = _body(source, report, thorough)
+    data = read_course_file(path, report)
+    source = decode(data or b"", report)
+    body = None if data is None else _body(source, report, thorough)
     if body is None:
         return CheckFile(path, source, (), (), ())
     reader = _Reader(report)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tensortutor.course.problems import CourseError, Problem, Report, decode, nearest
+from tensortutor.course.read_file import read_course_file
 from tensortutor.course.toml_tables import (
     TEXT,
     Key,
@@ -75,8 +76,9 @@ def read_contents(root: Path) -> tuple[Contents, list[Problem]]:
     if not path.is_file():
         report.add(1, "it is missing: a course lists its title and chapters there")
         return Contents("", ()), report.problems
-    text = decode(path.read_bytes(), report)
-    table = load_toml(text, 1, "course.toml", report)
+    data = read_course_file(path, report)
+    text = decode(data or b"", report)
+    table = None if data is None else load_toml(text, 1, "course.toml", report)
     if table is None:
         return Contents("", ()), report.problems
     values = check_table(table, KEYS, "course.toml", key_lines(text, 1, otherwise=1), report)
@@ -95,7 +97,8 @@ def chapter_ids(root: Path) -> list[str]:
     """
     path = root / "lessons" / "course.toml"
     report = Report(path.relative_to(root).as_posix())
-    table = load_toml(decode(path.read_bytes(), report), 1, "course.toml", report)
+    data = read_course_file(path, report)
+    table = None if data is None else load_toml(decode(data, report), 1, "course.toml", report)
     if table is None:
         raise CourseError(report.problems)
     return [str(chapter.get("id", "")) for chapter in table.get("chapters", [])]

@@ -31,15 +31,17 @@ def matching(entries: Sequence[Entry], complaint: Complaint) -> list[Entry]:
     """
     # Of other types of the same name, only the last part is told apart.
     subject = f"{complaint.type.rpartition('.')[2]}: {complaint.message}"[:LONGEST]
-    found = [entry for entry in entries if entry.pattern.match(subject)]
+    found = [entry for entry in entries if entry.pattern.match(subject) is not None]
     special = [e for e in found if e.where is not None and _holds(e.where, complaint)]
     return special or [entry for entry in found if entry.where is None]
 
 
 def _holds(where: Where, complaint: Complaint) -> bool:
-    if where.inside is not None and not any(map(where.inside.search, complaint.inside)):
-        return False
-    return where.line is None or where.line.search(complaint.code) is not None
+    if where.inside is not None:
+        found = (where.inside.search(name[:LONGEST_LINE]) for name in complaint.inside)
+        if all(groups is None for groups in found):
+            return False
+    return where.line is None or where.line.search(complaint.code[:LONGEST_LINE]) is not None
 
 
 def causes(complaint: Complaint) -> list[Complaint]:
@@ -63,8 +65,7 @@ def known(entries: Sequence[Entry], complaint: Complaint) -> tuple[Complaint, li
 def explain(entry: Entry, complaint: Complaint, scene: Scene) -> Explained:
     """An entry that knows the complaint, filled with what was at hand."""
     subject = f"{complaint.type.rpartition('.')[2]}: {complaint.message}"[:LONGEST]
-    found = entry.pattern.match(subject)
-    here = fill(entry.facts, found.groupdict() if found else {}, scene.operands)
+    here = fill(entry.facts, entry.pattern.match(subject) or {}, scene.operands)
     return Explained(
         check="",
         entry=entry.id,

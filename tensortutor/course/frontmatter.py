@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tensortutor.course.jobs import UNITS
+from tensortutor.course.limits import LIMITS
 from tensortutor.course.problems import Report
 from tensortutor.course.reading_time import reading_minutes
 from tensortutor.course.toml_tables import (
@@ -13,7 +13,6 @@ from tensortutor.course.toml_tables import (
     Key,
     check_table,
     is_count,
-    is_number,
     is_text,
     is_texts,
     key_lines,
@@ -21,6 +20,7 @@ from tensortutor.course.toml_tables import (
 )
 
 FENCE = "+++"
+MOST_MINUTES = 600
 DEVICE = re.compile(r"any|cpu|cuda|ranks:[2-8]")
 ID = re.compile(r"[a-z][a-z0-9_]*/[a-z0-9][a-z0-9_]*")
 
@@ -40,9 +40,9 @@ def is_table(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def is_limit(value: Any) -> bool:
-    """A number above zero that is finite."""
-    return is_number(value) and 0 < value < float("inf")
+def is_minutes(value: Any) -> bool:
+    """How long a lesson may take."""
+    return is_count(value) and value <= MOST_MINUTES
 
 
 def is_edition(value: Any) -> bool:
@@ -54,13 +54,13 @@ KEYS = {
     "title": TEXT,
     "goal": TEXT,
     "requires": Key(is_ids, 'a list of ids such as "autograd/graph_and_leaves"'),
-    "minutes": Key(is_count, "a whole number from 1", required=False),
+    "minutes": Key(is_minutes, f"a whole number from 1 to {MOST_MINUTES}", required=False),
     "device": Key(is_device, '"any", "cpu", "cuda" or "ranks:N" with N from 2 to 8'),
     "limits": Key(is_table, "a table", required=False),
     "edition": Key(is_edition, "1 or 2", required=False),
     "long": Key(is_text, "the reason why the lesson is not split", required=False),
 }
-LIMIT_KEYS = {name: Key(is_limit, "a number above zero", required=False) for name in UNITS}
+LIMIT_KEYS = {name: Key(one.fits, one.words, required=False) for name, one in LIMITS.items()}
 
 
 @dataclass(frozen=True)

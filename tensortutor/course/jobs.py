@@ -1,35 +1,31 @@
 """Jobs for the panes and the checks of a lesson."""
 
 import random
-from dataclasses import fields, replace
 
+from tensortutor.course.limits import value_of, with_values
 from tensortutor.course.model import Lesson
 from tensortutor.protocol.jobs import Job, Judge, Limits
-
-UNITS = {
-    "wall_s": ("wall_s", 1.0),
-    "memory_gib": ("memory_bytes", 2**30),
-    "processes": ("processes", 1),
-    "file_gib": ("file_bytes", 2**30),
-    "output_mb": ("output_bytes", 1_000_000),
-}
-"""The names of a lesson's limits: the fields of `Limits` that they raise, and their units."""
 
 
 def program_job(
     lesson: Lesson | None, source: str, filename: str, limits: Limits | None = None,
-    arguments: tuple[str, ...] = (), probes: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (), probes: tuple[str, ...] = (), raised: bool = True,
 ) -> Job:  # fmt: skip
-    """Run a program; in a lesson, with the lesson's scratch folder and limits."""
+    """Run a program; in a lesson, with the lesson's scratch folder and limits.
+
+    raised: the lesson's own limits hold (see `limits_for`).
+    """
     return Job(
         source, filename, arguments, scratch=scratch_name(lesson), probes=probes,
-        ranks=ranks_of(lesson), device=device_of(lesson), limits=limits_for(lesson, limits),
+        ranks=ranks_of(lesson), device=device_of(lesson),
+        limits=limits_for(lesson, limits, raised=raised),
     )  # fmt: skip
 
 
 def check_job(
     lesson: Lesson, source: str, filename: str, seed: int | None = None,
     limits: Limits | None = None, seeds: tuple[int, ...] = (), variant: str = "",
+    raised: bool = True,
 ) -> Job:  # fmt: skip
     """Put a lesson's checks to a program. Without a seed the inputs are fresh."""
     if seed is None:
@@ -40,7 +36,7 @@ def check_job(
     )  # fmt: skip
     return Job(
         source, filename, scratch=scratch_name(lesson), judge=judge, ranks=ranks_of(lesson),
-        device=device_of(lesson), limits=limits_for(lesson, limits),
+        device=device_of(lesson), limits=limits_for(lesson, limits, raised=raised),
     )  # fmt: skip
 
 
@@ -63,12 +59,11 @@ def device_of(lesson: Lesson | None) -> str:
     return "" if device == "any" else device
 
 
-def limits_for(lesson: Lesson | None, base: Limits | None = None) -> Limits:
-    """The limits of a run: `base`, raised where the lesson asks for more."""
+def limits_for(lesson: Lesson | None, base: Limits | None = None, *, raised: bool = True) -> Limits:
+    """The limits of a run: `base`, raised where the lesson asks for more.
+
+    raised: it may have that: the course is our own, or the learner has agreed.
+    """
     base = base or Limits()
-    types = {field.name: type(getattr(base, field.name)) for field in fields(base)}
-    raised = {}
-    for name, value in lesson.limits if lesson is not None else ():
-        key, unit = UNITS[name]
-        raised[key] = types[key](max(getattr(base, key), value * unit))
-    return replace(base, **raised)
+    asked = lesson.limits if lesson is not None and raised else ()
+    return with_values(base, {name: max(value_of(base, name), value) for name, value in asked})

@@ -7,7 +7,7 @@ else is a value by the role that it played, the first of several roles that is k
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from tensortutor.protocol.scene import Operand
 
@@ -17,7 +17,7 @@ TENSORS = "tensors"
 MOST_TENSORS = 4
 
 
-def unknown_parts(sentence: str, groups: Mapping[str, int]) -> Iterator[str]:
+def unknown_parts(sentence: str, groups: Collection[str]) -> Iterator[str]:
     """The parts of a sentence that nothing could ever fill."""
     for part in PART.findall(sentence):
         roles, dot, asked = part.partition(".")

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+LONGEST = 80
+"""Characters of a word that are compared: the time grows with their square."""
+
 
 @dataclass(frozen=True, order=True)
 class Problem:
@@ -43,7 +46,7 @@ def nearest(word: str, known: Sequence[str], count: int = 1) -> list[str]:
     """The `count` known words most like `word`, best first."""
     import difflib  # needed only when something is wrong
 
-    return difflib.get_close_matches(word, known, n=count, cutoff=0.0)
+    return difflib.get_close_matches(word[:LONGEST], known, n=count, cutoff=0.0)
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

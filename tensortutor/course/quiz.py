@@ -39,7 +39,9 @@ def is_choices(value: Any) -> bool:
 
 def is_shape(value: Any) -> bool:
     """A list of sizes."""
-    return isinstance(value, list) and all(type(size) is int and size >= 0 for size in value)
+    return isinstance(value, list) and all(
+        type(size) is int and 0 <= size < 1 << 63 for size in value
+    )
 
 
 def is_tolerance(value: Any) -> bool:
@@ -94,7 +96,7 @@ def _check_kind(values: dict[str, Any], line_of: Callable[[str], int], report: R
     """The rules that depend on the quiz's kind."""
     kind = values["kind"]
     if kind not in QUIZZES:
-        meant = nearest(str(kind), QUIZZES)[0]
+        meant = nearest(show(kind), QUIZZES)[0]
         report.add(
             line_of("kind"),
             f"there is no kind {show(kind)}; the nearest is {meant!r} (known: {listed(QUIZZES)})",

@@ -12,6 +12,7 @@ from typing import Any
 
 from tensortutor.course.frontmatter import FENCE, ID
 from tensortutor.course.problems import Problem, Report, decode, listed, nearest
+from tensortutor.course.read_file import read_course_file
 from tensortutor.course.reference_samples import Sample, read_sample
 from tensortutor.course.toml_tables import TEXT, Key, check_table, key_lines, load_toml
 
@@ -85,7 +86,9 @@ def read_reference(root: Path) -> tuple[tuple[Page, ...], list[Problem]]:
         if named is None:
             report.add(1, "a page's file is named NN_slug.md: rename it")
         else:
-            pages.append(_page(decode(path.read_bytes(), report), named[2], path, report))
+            data = read_course_file(path, report)
+            if data is not None:
+                pages.append(_page(decode(data, report), named[2], path, report))
         problems += sorted(report.problems)
     problems += _doubled(root, pages)
     return tuple(pages), problems

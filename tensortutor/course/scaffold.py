@@ -12,6 +12,7 @@ from string import Template
 from tensortutor.course.course_toml import chapter_ids
 from tensortutor.course.model import Lesson
 from tensortutor.course.problems import nearest
+from tensortutor.course.read_file import read_file
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_]*")
 FILE = re.compile(r"(\d\d)_([a-z0-9][a-z0-9_]*)\.md")
@@ -66,7 +67,7 @@ def begin_lesson(root: Path, name: str) -> tuple[Path, Path]:
 def unfinished(lesson: Lesson) -> Iterator[tuple[Path, int, str]]:
     """(file, line, what is to be done) for each TODO in a lesson's two files."""
     for path in (lesson.path, lesson.judge.path):
-        for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n"), 1):
+        for number, line in enumerate(read_file(path).decode("utf-8", "replace").split("\n"), 1):
             if found := TODO.search(line):
                 yield path, number, found[1].strip(" \"'`") or "something"
 

@@ -296,18 +296,26 @@ def _messages(entry: Entry) -> Iterator[str]:
 
 def error_place(entry: AtlasEntry) -> Place:
     """An error of the atlas; its pattern holds the words of the message."""
-    message = re.sub(r"\(\?P?<\w+>|\\[dws][+*]?|[\\^$|?*+(){}\[\]]+", " ", entry.pattern.pattern)
-    text = f"{' '.join(message.split())} {plain(entry.way_out)}"
+    text = f"{message_words(entry)} {plain(entry.way_out)}"
     return Place(
         ERROR, entry.title, goal=plain(entry.means), text=text, lesson=entry.lesson, page=entry.id
     )
 
 
+def message_words(entry: AtlasEntry) -> str:
+    """The words of an error's message, without what differs from case to case."""
+    words = re.sub(r"\(\?P?<\w+>|\\[dws][+*]?|[\\^$|?*+(){}\[\]]+", " ", entry.pattern.text)
+    return " ".join(words.split())
+
+
 def raises(error: AtlasEntry, text: str) -> bool:
-    """Whether a text is this error's message, with or without its type before it."""
+    """Whether a text is this error's message, with or without its type before it, or a part of
+    its words."""
     text = text.strip()
-    raised = error.pattern.pattern.partition(":")[0]
-    return any(error.pattern.match(subject) for subject in (text, f"{raised}: {text}"))
+    if " ".join(text.split()).lower() in message_words(error).lower():
+        return True
+    raised = error.pattern.text.partition(":")[0]
+    return any(error.pattern.match(subject) is not None for subject in (text, f"{raised}: {text}"))
 
 
 class CourseIndex:

@@ -13,6 +13,11 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
+LARGEST = 1e300
+NUMBER = re.compile(r"(?<![0-9_])[0-9][0-9_]{1000,}")
+"""More digits than any number needs; Python refuses to read 4,300 of them."""
+PARTS = re.compile(r"""(?<![\w"'-])(?:[\w"'-]+[ \t]*\.[ \t]*){32}""")
+"""A key of so many parts. tomllib's time grows with their square."""
 PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -36,8 +41,8 @@ def is_truth(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """An integer or a float."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """An integer or a float, finite as a float."""
+    return type(value) in (int, float) and -LARGEST <= value <= LARGEST
 
 
 def is_count(value: Any) -> bool:
@@ -60,21 +65,58 @@ NEEDS = Key(is_cuda, '"cuda"', required=False)
 """Of a claim that only a CUDA device can prove."""
 
 
+class TomlError(ValueError):
+    """A text is not TOML that can be used. line: from 1, 0 if it is not known."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The table in `text`. Raises TomlError, whatever the text is."""
+    if match := PARTS.search(text):
+        raise TomlError(f"a key has too many parts: {show(match[0])}", _line(text, match.start()))
+    try:
+        table: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise TomlError("brackets stand too deep in one another", _deepest(text)) from None
+    except ValueError as error:
+        if match := NUMBER.search(text):
+            raise TomlError(_long_number(text, match), _line(text, match.start())) from None
+        message = str(error)
+        place = PLACE.search(message)
+        line = int(place[1]) if place and place[1] else text.rstrip("\n").count("\n") + 1
+        raise TomlError(PLACE.sub("", message), line if place else 0) from None
+    return table
+
+
+def _line(text: str, index: int) -> int:
+    return text.count("\n", 0, index) + 1
+
+
+def _deepest(text: str) -> int:
+    """The line with the most brackets that open."""
+    counts = [line.count("[") + line.count("{") for line in text.split("\n")]
+    return counts.index(max(counts)) + 1
+
+
+def _long_number(text: str, match: "re.Match[str]") -> str:
+    before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+    key = before.rpartition("=")[0].strip(" \t").rpartition("{")[2].rpartition(",")[2].strip()
+    return f"the value of {show(key)} is a number of {len(match[0])} digits"
+
+
 def load_toml(text: str, first: int, what: str, report: Report) -> dict[str, Any] | None:
     """The table in `text`, whose first line is line `first` of the file, or None if there is none.
 
     what: how a message names the text, as "the front matter".
     """
     try:
-        table: dict[str, Any] = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        message = str(error)
-        place = PLACE.search(message)
-        within = int(place[1]) if place and place[1] else text.rstrip("\n").count("\n") + 1
-        line = first + within - 1 if place else first
-        report.add(line, f"{what} is not TOML: {PLACE.sub('', message)}")
+        return parse_toml(text)
+    except TomlError as error:
+        report.add(first + max(error.line - 1, 0), f"{what} is not TOML: {error}")
         return None
-    return table
 
 
 def check_table(
@@ -94,7 +136,7 @@ def check_table(
         if key is None:
             report.add(
                 line_of(name),
-                f"{what} has no key {name!r}; the nearest is {nearest(name, list(keys))[0]!r}",
+                f"{what} has no key {show(name)}; the nearest is {nearest(name, list(keys))[0]!r}",
             )
         elif key.fits(value):
             values[name] = value
@@ -125,5 +167,9 @@ def show(value: Any) -> str:
     """A value in a message, at most 40 characters."""
     if isinstance(value, bool):
         return str(value).lower()
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        # An integer of more than 4,300 digits, which a hexadecimal one may be; or deep nesting.
+        text = "a number of thousands of digits" if isinstance(value, int) else "something huge"
     return text if len(text) <= 40 else text[:39] + "…"

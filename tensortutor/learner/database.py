@@ -1,6 +1,7 @@
 """The file of the learner's record: its tables, whether it is sound, connections to it."""
 
 import fcntl
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -94,7 +95,8 @@ def immediate(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    with open(lock, "ab") as file:
+    # Opened for both, because a FIFO opened for writing alone waits for a reader.
+    with open(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "rb") as file:
         # Some network file systems have no locks: then starting at once is a small risk.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -119,6 +121,7 @@ def _sound(path: Path) -> bool:
                 )
             whole = connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
             layout = _layout(connection)
+            whole = whole and all(_is_typed(connection, table) for table, _ in layout)
     except sqlite3.OperationalError:
         raise  # locked, unreadable, full: nothing that says the file is broken
     except sqlite3.DatabaseError:
@@ -139,6 +142,16 @@ def _layout(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
             "WHERE m.type = 'table'"
         )
     )
+
+
+def _is_typed(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a table's columns of numbers hold numbers: SQLite would keep a text there too."""
+    columns = connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
+    odd = [f"typeof(\"{name}\") IN ('text', 'blob')" for name, kind in columns if kind != "TEXT"]
+    if not odd:
+        return True
+    found = connection.execute(f'SELECT 1 FROM "{table}" WHERE {" OR ".join(odd)} LIMIT 1')
+    return found.fetchone() is None
 
 
 def _set_aside(path: Path) -> str:

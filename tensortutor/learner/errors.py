@@ -15,7 +15,8 @@ def reason(error: OSError | sqlite3.Error) -> str:
     if isinstance(error, OSError):
         if error.errno in FULL:
             return "the disk is full"
-        return (error.strerror or str(error)).lower()
+        text = error.strerror or str(error)
+        return text[:1].lower() + text[1:]  # a path in it stays as it is written
     text = str(error)
     if "disk is full" in text:
         return "the disk is full"

@@ -1,9 +1,10 @@
-"""Noticing that a file has been saved by another program.
+"""Noticing that files have been saved by another program.
 
 By looking again and again: notifications of the system do not cross a network file system.
 """
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 POLL_S = 0.4
@@ -13,11 +14,11 @@ Signature = tuple[int, int, int]
 
 
 class FileWatch:
-    """One file, which need not be there."""
+    """One file, which need not be there. is_new: what is in it already counts as a save."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self._path = path
-        self._seen = signature(path)
+        self._seen = None if is_new else signature(path)
         self._fresh: Signature | None = None
 
     def poll(self) -> bool:
@@ -39,6 +40,25 @@ class FileWatch:
     def accept(self) -> None:
         """The file as it is now is known: the save was our own."""
         self._seen, self._fresh = signature(self._path), None
+
+
+class FilesWatch:
+    """The files that `find` names; each time that it is asked it may name others."""
+
+    def __init__(self, find: Callable[[], Iterable[Path]]) -> None:
+        self._find = find
+        self._watches = {path: FileWatch(path) for path in find()}
+
+    def poll(self) -> set[Path]:
+        """The files that were saved since the last look, as `FileWatch.poll` says; new ones and
+        those that are gone among them."""
+        found = set(self._find())
+        gone = self._watches.keys() - found
+        for path in gone:
+            del self._watches[path]
+        for path in found - self._watches.keys():
+            self._watches[path] = FileWatch(path, is_new=True)
+        return gone | {path for path, watch in self._watches.items() if watch.poll()}
 
 
 def signature(path: Path) -> Signature | None:

@@ -8,8 +8,9 @@ everything is also held in memory until the screen closes.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Course, Lesson
@@ -23,6 +24,9 @@ from tensortutor.learner.workspace import Workspace, file_name
 from tensortutor.protocol.events import Judged
 
 T = TypeVar("T")
+ToDo = Literal["answer", "run", "check"]
+"""What a step can ask for before it is done: an answer, the run that shows what the answer was
+worth, checks that pass."""
 IDLE_S = 300.0
 """Time between two actions counts as spent on the lesson up to this."""
 
@@ -70,7 +74,7 @@ class LessonSession:
         nothing: frozenset[Any] = frozenset()
         no_answers: dict[tuple[int, int], tuple[str, bool]] = {}
         self.passed: frozenset[str] = self._tried(progress.passed, nothing)
-        self._afresh: frozenset[str] = self._tried(progress.afresh, nothing)
+        self._begun_again: frozenset[str] = self._tried(progress.begun_again, nothing)
         self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
         self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
         self.answered = self._tried(lambda: progress.answers(id), no_answers)
@@ -79,7 +83,7 @@ class LessonSession:
             self._revealed |= {n for n in range(len(lesson.steps)) if self._all_answered(n)}
         self._skipped: set[int] = set()
         place = self._tried(lambda: progress.step_of(id), 0) if at is None else at
-        self.index = min(place, len(lesson.steps) - 1)
+        self.index: int = min(place, len(lesson.steps) - 1)
 
     # Where the learner is
 
@@ -99,6 +103,11 @@ class LessonSession:
         return self.lesson.id in self.passed
 
     @property
+    def may_see_solution(self) -> bool:
+        """Whether the solution may be read: once the checks have passed."""
+        return self.is_passed
+
+    @property
     def task_number(self) -> int:
         """The number, from 1, of the step that the checks judge."""
         return self.lesson.steps.index(self.lesson.task) + 1
@@ -106,7 +115,7 @@ class LessonSession:
     def go(self, index: int) -> None:
         """Show another step. The one that is left counts as done if nothing in it is open."""
         self.flush()
-        if index > self.index and self._complete():
+        if index > self.index and self.left_to_do is None:
             self._done(self.index)
         self.index = index
         self.arrive()
@@ -118,7 +127,7 @@ class LessonSession:
     def finish(self) -> None:
         """The lesson is left: keep everything."""
         self.flush()
-        if self.index == len(self.lesson.steps) - 1 and self._complete():
+        if self.index == len(self.lesson.steps) - 1 and self.left_to_do is None:
             self._done(self.index)
         now = self._clock()
         spent = min(now - self._since, IDLE_S)
@@ -132,10 +141,36 @@ class LessonSession:
             self._since = self._clock()
             self._keep(lambda: self._progress.add_time(self.lesson.id, spent))
 
-    def _complete(self) -> bool:
-        if self.judged and not self.is_passed:
-            return False
-        return self.step.optional or self.next_question() is None
+    @property
+    def left_to_do(self) -> ToDo | None:
+        """What this step still asks of the learner; None if nothing is left."""
+        return self._left(self.index)
+
+    def _left(self, index: int) -> ToDo | None:
+        step = self.lesson.steps[index]
+        if step.optional:
+            return None
+        if not self._all_answered(index):
+            return "answer"
+        if self._is_held(index):
+            return "run"
+        judged = step.pane is not None and step.pane.kind in JUDGED
+        return "check" if judged and not self.is_passed else None
+
+    def open_step(self) -> int | None:
+        """The index of the first step from this one on that is not done, else of the first before
+        it, else None. An optional step is open only to whoever has not come by it yet.
+        """
+        steps = self.lesson.steps
+        before = (index for index in range(self.index) if not steps[index].optional)
+        for index in chain(range(self.index, len(steps)), before):
+            if index not in self.steps_done or self._left(index) is not None:
+                return index
+        return None
+
+    def mark_done(self) -> None:
+        """This step has been worked through."""
+        self._done(self.index)
 
     def _done(self, index: int) -> None:
         if index not in self.steps_done:
@@ -147,12 +182,13 @@ class LessonSession:
     @property
     def following(self) -> Lesson | None:
         """The lesson to go on with."""
-        return next_lesson(self.course, self.lesson.id, self.passed, self._afresh)
+        return next_lesson(self.course, self.lesson.id, self.passed, self._begun_again)
 
     @property
     def counts(self) -> bool:
         """Whether the lesson is passed, or known by a later one that was."""
-        return self.is_passed or self.lesson.id in credit(self.course, self.passed, self._afresh)
+        earned = credit(self.course, self.passed, self._begun_again)
+        return self.is_passed or self.lesson.id in earned
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
         """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
@@ -167,10 +203,10 @@ class LessonSession:
         if id in self.passed:
             self.shown = ()
             return ()
-        opened = opened_by(self.course, id, self.passed, self._afresh)
-        self.shown = shown_by(self.course, id, self.passed, self._afresh)
+        opened = opened_by(self.course, id, self.passed, self._begun_again)
+        self.shown = shown_by(self.course, id, self.passed, self._begun_again)
         below = frozenset(one.id for one in built_on(self.course, self.lesson))
-        self.passed, self._afresh = self.passed | {id}, self._afresh - {id} - below
+        self.passed, self._begun_again = self.passed | {id}, self._begun_again - {id} - below
         self._keep(lambda: self._progress.mark_passed(id, below))
         return opened
 
@@ -213,8 +249,11 @@ class LessonSession:
     @property
     def is_held(self) -> bool:
         """Whether the step's answers are guesses that its run has yet to reveal."""
-        pane = self.step.pane
-        return pane is not None and pane.kind == "predict" and self.index not in self._revealed
+        return self._is_held(self.index)
+
+    def _is_held(self, index: int) -> bool:
+        pane = self.lesson.steps[index].pane
+        return pane is not None and pane.kind == "predict" and index not in self._revealed
 
     @property
     def must_answer_first(self) -> bool:

@@ -87,7 +87,7 @@ def standings(course: Course, progress: Progress) -> tuple[ChapterStanding, ...]
     """The learner's standing, chapter by chapter. Raises StorageError."""
     records = progress.records()
     passed = {id for id, record in records.items() if record.passed_at}
-    known = credit(course, passed, progress.afresh()).known
+    known = credit(course, passed, progress.begun_again()).known
     return tuple(
         ChapterStanding(
             chapter,

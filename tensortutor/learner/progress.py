@@ -97,7 +97,7 @@ class Progress:
         """Whether the learner has been in this lesson."""
         return bool(self._read("SELECT 1 FROM lesson WHERE id = ?", lesson_id))
 
-    def afresh(self) -> frozenset[str]:
+    def begun_again(self) -> frozenset[str]:
         """The ids of the lessons that were begun again, and have not counted since."""
         return frozenset(id for (id,) in self._read("SELECT lesson FROM afresh"))
 
@@ -135,10 +135,11 @@ class Progress:
         self, lesson_id: str, step: int, quiz: int, answer: str, correct: bool
     ) -> None:
         """The learner answered a question. Earlier answers stay in the file."""
+        text = answer.encode("utf-8", "replace").decode()  # a terminal may send half a character
         self._write(
             "INSERT INTO answer (lesson, at, step, quiz, answer, correct) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            (lesson_id, _now(), step, quiz, answer, correct),
+            (lesson_id, _now(), step, quiz, text, correct),
         )
 
     def answers(self, lesson_id: str) -> dict[tuple[int, int], tuple[str, bool]]:
@@ -198,16 +199,16 @@ class Progress:
         """Seconds spent on a lesson."""
         return float(self._value(lesson_id, "seconds"))
 
-    def reset(self, lesson_id: str, afresh: bool = False) -> None:
+    def reset(self, lesson_id: str, begun_again: bool = False) -> None:
         """Forget everything about a lesson, that it was passed too. See `backup`.
 
-        afresh: it counted until now, and is to be done again.
+        begun_again: it counted until now, and is to be done again.
         """
         with self._transaction() as connection:
             connection.execute("DELETE FROM lesson WHERE id = ?", (lesson_id,))
             for table in ("step", "attempt", "answer", "place"):
                 connection.execute(f"DELETE FROM {table} WHERE lesson = ?", (lesson_id,))
-            if afresh:
+            if begun_again:
                 connection.execute("INSERT OR IGNORE INTO afresh VALUES (?)", (lesson_id,))
 
     def backup(self, target: Path) -> None:

@@ -19,6 +19,6 @@ def reset_lesson(course: Course, lesson: Lesson, progress: Progress, workspace: 
     backup = workspace.new_backup()
     progress.backup(backup / progress.path.name)
     workspace.reset(lesson, keep=backup)
-    counted = lesson.id in credit(course, progress.passed(), progress.afresh())
-    progress.reset(lesson.id, afresh=counted)
+    counted = lesson.id in credit(course, progress.passed(), progress.begun_again())
+    progress.reset(lesson.id, begun_again=counted)
     return backup

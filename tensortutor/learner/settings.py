@@ -12,18 +12,15 @@ ascii = true
 "lesson.run" = "f5,ctrl+r"
 """
 
-import sys
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tensortutor.course.jobs import UNITS
+from tensortutor.course.limits import LIMITS, with_values
+from tensortutor.course.read_file import read_file
+from tensortutor.course.toml_tables import TomlError, parse_toml, show
+from tensortutor.learner.errors import reason
 from tensortutor.protocol.jobs import Limits
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 SWITCHES = {
     "look": ("theme", "ascii", "motion"),
@@ -58,17 +55,22 @@ class LearnerSettings:
 def read_settings(path: Path) -> LearnerSettings:
     """The settings; the defaults where there is no file or an entry is not understood."""
     try:
-        file = tomllib.loads(path.read_text("utf-8"))
+        file = parse_toml(read_file(path).decode("utf-8-sig"))
     except FileNotFoundError:
         return LearnerSettings()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except TomlError as error:
+        line = f" (line {error.line})" if error.line else ""
+        return LearnerSettings(notices=(f"{path} is not used: {error}{line}.",))
+    except OSError as error:
+        return LearnerSettings(notices=(f"{path} is not used: {reason(error)}.",))
+    except UnicodeDecodeError as error:
         return LearnerSettings(notices=(f"{path} is not used: {error}.",))
     reader = Reader(path, file)
     limits = reader.limits()
     look = reader.table("look", SWITCHES["look"])
     theme = look.get("theme", "")
     if not isinstance(theme, str):
-        reader.say(f"look.theme is not a theme's name in quotes: {theme!r}.")
+        reader.say(f"look.theme is not a theme's name in quotes: {show(theme)}.")
         theme = ""
     return LearnerSettings(
         limits,
@@ -101,7 +103,7 @@ class Reader:
         """All sentences, those about unknown tables last."""
         for name in self._file:
             if name not in TABLES:
-                self.say(f"there is no setting {name!r}; there are: {', '.join(TABLES)}.")
+                self.say(f"there is no setting {show(name)}; there are: {', '.join(TABLES)}.")
         return tuple(self._notices)
 
     def table(self, name: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -113,7 +115,7 @@ class Reader:
             return {}
         for entry in table:
             if known and entry not in known:
-                self.say(f"there is no {name}.{entry}; there are: {', '.join(known)}.")
+                self.say(f"there is no {name}.{short(entry)}; there are: {', '.join(known)}.")
         return {entry: value for entry, value in table.items() if not known or entry in known}
 
     def switch(self, name: str, entry: str, usual: bool) -> bool:
@@ -121,7 +123,7 @@ class Reader:
         value = self.table(name, SWITCHES[name]).get(entry, usual)
         if isinstance(value, bool):
             return value
-        self.say(f"{name}.{entry} is neither true nor false: {value!r}.")
+        self.say(f"{name}.{entry} is neither true nor false: {show(value)}.")
         return usual
 
     def keys(self) -> tuple[tuple[str, str], ...]:
@@ -131,23 +133,25 @@ class Reader:
             if isinstance(value, str):
                 found.append((name, value))
             else:
-                self.say(f"keys.{name} is not a key in quotes: {value!r}.")
+                self.say(f"keys.{short(name)} is not a key in quotes: {show(value)}.")
         return tuple(found)
 
     def limits(self) -> Limits:
         """The usual limits with the entries of the table."""
-        usual = Limits()
-        types = {known.name: type(getattr(usual, known.name)) for known in fields(usual)}
-        found: dict[str, Any] = {}
+        found: dict[str, float] = {}
         for name, value in self.table("limits").items():
-            if name not in UNITS:
-                self.say(f"there is no limit {name!r}; there are: {', '.join(UNITS)}.")
-            elif type(value) not in (int, float) or not 0 < value < float("inf"):
-                self.say(f"limits.{name} is not a number above 0: {value!r}.")
+            if name not in LIMITS:
+                self.say(f"there is no limit {show(name)}; there are: {', '.join(LIMITS)}.")
+            elif not LIMITS[name].fits(value):
+                self.say(f"limits.{name} must be {LIMITS[name].words}, not {show(value)}.")
             else:
-                key, unit = UNITS[name]
-                found[key] = types[key](value * unit)
-        return replace(usual, **found)
+                found[name] = value
+        return with_values(Limits(), found)
+
+
+def short(name: str) -> str:
+    """A key as it stands in the file; of a long one its beginning."""
+    return name if len(name) <= 40 else name[:39] + "…"
 
 
 def _flat(table: dict[str, Any], before: str = "") -> list[tuple[str, Any]]:

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import TypeVar
 
+from tensortutor.course.read_file import read_file
+
 T = TypeVar("T", str, int, bool)
 
 
@@ -21,8 +23,8 @@ class UiState:
         self._path = path
         self._values: dict[str, object] = {}
         if path is not None:
-            with contextlib.suppress(OSError, ValueError):
-                read = json.loads(path.read_text("utf-8"))
+            with contextlib.suppress(OSError, ValueError, RecursionError):
+                read = json.loads(read_file(path))
                 self._values = read if isinstance(read, dict) else {}
 
     def get(self, name: str, usual: T) -> T:

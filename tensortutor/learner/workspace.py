@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortutor.course.model import JUDGED, Lesson
+from tensortutor.course.read_file import read_file
 from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.paths import Paths
 
@@ -45,7 +46,7 @@ class Workspace:
         """
         path = self.path(lesson, step)
         try:
-            return path.read_bytes().decode("utf-8-sig")
+            return read_file(path).decode("utf-8-sig")
         except FileNotFoundError:
             return _pane(lesson, step).source
         except OSError as error:

@@ -14,7 +14,14 @@ from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.run import Run
-from tensortutor.runner.sandbox import Layer, choose_layer, data_folder, readable_paths
+from tensortutor.runner.sandbox import (
+    Layer,
+    bubblewrap,
+    choose_layer,
+    data_folder,
+    readable_paths,
+    scratch_folder,
+)
 from tensortutor.runner.settings import Settings
 from tensortutor.runner.versions import caution
 from tensortutor.runner.zygote import Spare, Zygote
@@ -183,12 +190,14 @@ class Runner:
 
     def _launch(self) -> Zygote:
         interpreter = inspect_interpreter(self._settings.python or sys.executable)
-        layer = choose_layer(self._settings.sandbox)
         data = data_folder(self._settings.data)
+        readable = readable_paths(interpreter) + data
+        scratch = scratch_folder(self._settings.scratch)
+        full = [*bubblewrap(readable, scratch), interpreter.path]
+        layer = choose_layer(self._settings.sandbox, full)
         setup = Setup(
-            layer=layer.name, scratch=str(self._settings.scratch.absolute()),
-            readable=readable_paths(interpreter) + data, preload=self._settings.preload,
-            data="".join(data),
+            layer=layer.name, scratch=str(scratch), readable=readable,
+            preload=self._settings.preload, data="".join(data),
         )  # fmt: skip
         zygote = Zygote(interpreter, setup)
         with self._lock:

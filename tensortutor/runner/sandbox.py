@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tensortutor.runner.errors import NoSandbox, RunnerError
-from tensortutor.runner.interpreter import Interpreter
+from tensortutor.runner.interpreter import Interpreter, existing, link_folders
 
 PACKAGE = Path(__file__).resolve().parent.parent
 GUEST = ("__init__.py", "protocol", "drawing", "lab", "worker", "checking")
@@ -37,14 +39,15 @@ class Layer:
     why: str = ""
 
 
-def choose_layer(wanted: str) -> Layer:
+def choose_layer(wanted: str, full: Sequence[str] = ()) -> Layer:
     """The strongest layer that works here, or the one asked for.
 
-    Raises RunnerError if that one does not work here, NoSandbox if "auto" finds none.
+    full: how an interpreter would be started in the full layer (see `why_no_full`). Raises
+    RunnerError if the layer asked for does not work here, NoSandbox if "auto" finds none.
     """
     if wanted == "limits":
         return Layer("limits", "you asked for it")
-    no_full = why_no_full()
+    no_full = why_no_full(full)
     if wanted in ("auto", "full") and not no_full:
         return Layer("full")
     if wanted == "full":
@@ -60,22 +63,35 @@ def choose_layer(wanted: str) -> Layer:
     )
 
 
-def why_no_full() -> str:
-    """What keeps bubblewrap from working, or ""."""
+def why_no_full(full: Sequence[str] = ()) -> str:
+    """What keeps bubblewrap from working, or "".
+
+    full: the command line to try, which ends with an interpreter's path; without one, that of this
+    process's own interpreter. The trial has the arguments of the real run: bubblewrap has several
+    ways to the same namespaces, and not all of them are open to everybody.
+    """
     if not sys.platform.startswith("linux"):
         return "namespaces exist on Linux only"
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
+    if shutil.which("bwrap") is None:
         return "bubblewrap is not installed (apt-get install bubblewrap)"
-    command = [bwrap, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     try:
-        trial = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=10)
+        trial = subprocess.run(
+            [*(full or own_full()), "-I", "-S", "-c", ""],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10,
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
         return f"bubblewrap cannot run ({error})"
     if trial.returncode != 0:
         reason = (trial.stderr.strip().splitlines() or ["no reason given"])[-1]
         return f"user namespaces are closed here ({reason})"
     return ""
+
+
+def own_full() -> list[str]:
+    """How this process's own interpreter would be started in the full layer."""
+    folders = existing([sys.prefix, sys.base_prefix, sys.exec_prefix])
+    own = Interpreter(sys.executable, (*folders, *link_folders(sys.executable)))
+    return [*bubblewrap(readable_paths(own), Path(tempfile.gettempdir())), own.path]
 
 
 def why_no_landlock() -> str:
@@ -114,6 +130,22 @@ def data_folder(folder: Path | None) -> tuple[str, ...]:
     except OSError:
         return ()
     return (str(folder.resolve()),)
+
+
+def scratch_folder(folder: Path) -> Path:
+    """The folder that holds one folder per lesson, absolute, made if it is not there.
+
+    Raises RunnerError.
+    """
+    folder = folder.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunnerError(
+            f"Programs have no place to write: the folder {folder} cannot be made "
+            f"({error.strerror or error}). Move away what is in its place."
+        ) from None
+    return folder
 
 
 def library_packages() -> tuple[str, ...]:

@@ -60,7 +60,6 @@ class Zygote:
     """One zygote process. All methods may be called from any thread."""
 
     def __init__(self, interpreter: Interpreter, setup: Setup) -> None:
-        Path(setup.scratch).mkdir(parents=True, exist_ok=True)
         self._control, theirs = socket.socketpair()
         self._changed = threading.Condition()
         self._spares: list[Spare] = []

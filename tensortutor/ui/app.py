@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.limits_consent import LimitsConsent
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.ui_state import UiState
@@ -35,6 +36,7 @@ from tensortutor.ui.terminal import symbols
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
+    from tensortutor.course.search import Place
     from tensortutor.ui.tutor import LearnerState
 
 POLL_S = 0.5
@@ -66,6 +68,7 @@ class TutorApp(SearchApp):
         settings: LearnerSettings | None = None,
         remembered: UiState | None = None,
         consent: Path | None = None,
+        limits_consent: LimitsConsent | None = None,
         teaching: bool = False,
     ) -> None:
         super().__init__(course)
@@ -75,6 +78,7 @@ class TutorApp(SearchApp):
         self._first = lesson
         self.settings = settings or LearnerSettings()
         self.limits = self.settings.limits
+        self.limits_consent = limits_consent or LimitsConsent(None)
         self.remembered = remembered or UiState(None)
         self._consent = consent
         self.teaching = teaching
@@ -167,6 +171,14 @@ class TutorApp(SearchApp):
                 return
         await super().on_event(event)
 
+    def confirm(
+        self, title: str, text: str, yes: str, no: str, answered: Callable[[bool | None], None]
+    ) -> None:
+        """Ask one question."""
+        from tensortutor.ui.screens.dialogs import Confirm
+
+        self.push_screen(Confirm(title, text, yes, no), answered)
+
     def _ask_consent(self, why: str) -> None:
         """Ask once whether programs may run with nothing around them."""
         if self._consent is not None and self._consent.exists():
@@ -206,6 +218,23 @@ class TutorApp(SearchApp):
             "I know this",
         )
         self.push_screen(question, lambda yes: self._show_lesson(lesson, step) if yes else None)
+
+    def go(self, place: "Place") -> None:
+        """Go to what was found: a lesson, a step of one, an entry of the reference, an error."""
+        from tensortutor.course.search import LESSON, STEP
+        from tensortutor.ui.screens.reference import ReferenceScreen
+
+        lesson = describe.lesson_by_id(self.course, place.lesson)
+        if place.kind not in (LESSON, STEP):
+            self.push_screen(ReferenceScreen(place=place))
+        elif lesson is not None:
+            self.open_lesson(lesson, place.step if place.kind == STEP else None)
+
+    def leave_reference(self, lesson: Lesson | None = None) -> None:
+        """Back to where one was; if a lesson was chosen there, to that one."""
+        self.pop_screen()
+        if lesson is not None:
+            self.open_lesson(lesson)
 
     def _is_begun(self, lesson: Lesson) -> bool:
         try:
@@ -252,7 +281,7 @@ class TutorApp(SearchApp):
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            earned = credit(self.course, self.progress.passed(), self.progress.afresh())
+            earned = credit(self.course, self.progress.passed(), self.progress.begun_again())
         except StorageError as error:
             self.tell(str(error))
             earned = Credit(frozenset(), {})
@@ -311,19 +340,30 @@ class TutorApp(SearchApp):
     # The end
 
     async def action_quit(self) -> None:
-        """Keep everything and end; ask if the code cannot be kept."""
-        if self.keep():
-            self.exit(0)
-            return
+        """Keep everything and end; ask if something runs, or cannot be kept."""
         from tensortutor.ui.screens.dialogs import Confirm
 
-        question = Confirm(
-            "Not saved",
-            "Your code could not be saved. If you quit now, the last changes are lost.",
-            "Quit and lose them",
-            "Stay",
-        )
+        screens = [screen for screen in self.screen_stack if isinstance(screen, TutorScreen)]
+        stake = next((screen.at_stake for screen in screens if screen.at_stake), "")
+        if not self.keep():
+            question = Confirm(
+                "Not saved",
+                "Your code could not be saved. If you quit now, the last changes are lost.",
+                "Quit and lose them",
+                "Stay",
+            )
+        elif stake and not isinstance(self.screen, Confirm):
+            question = Confirm("Quit", stake, "Quit", "Stay")
+        else:
+            self.exit(0)
+            return
         self.push_screen(question, lambda yes: self.exit(0) if yes else None)
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C that has nothing to copy: offer to stop the program, else say how to quit."""
+        screen = self.screen
+        if not (isinstance(screen, TutorScreen) and screen.offer_stop()):
+            self.tell(f"{self.key_name('app.quit')} quits.")
 
     def keep(self) -> bool:
         """Save what the open lesson holds. Returns whether that worked."""
@@ -372,7 +412,7 @@ def run_app(options: AppOptions) -> int:
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, remembered=UiState(paths.remembered), consent=paths.consent,
-        teaching=options.teach,
+        limits_consent=LimitsConsent(paths.allowed_limits), teaching=options.teach,
     )  # fmt: skip
     garbage_collection.only_when_told()
     try:

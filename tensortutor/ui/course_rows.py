@@ -52,7 +52,7 @@ def rows(
 ) -> list[Row]:
     """The rows to show, top to bottom. unfolded: ids of chapters whose lessons show."""
     found: list[Row] = []
-    target = continue_at(course, earned.passed, place, earned.afresh)
+    target = continue_at(course, earned.passed, place, earned.begun_again)
     if target is not None:
         lesson, step = target
         found.append(ContinueRow(lesson, step, place is not None or bool(earned.passed)))

@@ -49,7 +49,7 @@ LESSON = [
     _key("lesson.check", "f9,ctrl+t,c", "check", "Check", show=True),
     _key("lesson.next", "f8,ctrl+l,n", "next", "Next", show=True),
     _key("lesson.hint", "f2,ctrl+o,h", "hint", "Hint", show=True),
-    _key("lesson.turn", "f3,ctrl+g", "turn", "Turn", show=True),
+    _key("lesson.turn", "f3,ctrl+g", "turn", "Code or results", show=True),
     _key("lesson.stop", "f4,ctrl+backslash", "stop", "Stop", show=True),
     _key("lesson.previous", "f7,shift+f8,p", "previous", "Back"),
     _key("lesson.solution", "s", "solution", "A solution beside your code"),
@@ -66,16 +66,21 @@ LESSON = [
     _key("lesson.lens", "I", "lens", "Look into runs: first passes, all, or not"),
     _key("lesson.skip", "x", "skip", "Run without a guess"),
     _key("lesson.point", "t", "point", "Look there, or try it; again: take the edit back"),
-    _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results"),
+    _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results", show=True),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
     _key("lesson.wider", "greater_than_sign", "widen(1)", "More room for the text"),
     _key("lesson.narrower", "less_than_sign", "widen(-1)", "Less room for the text"),
     _key("lesson.higher", "plus", "heighten(1)", "More room for the results"),
     _key("lesson.lower", "minus", "heighten(-1)", "Less room for the results"),
     _key("lesson.sizes", "equals_sign", "usual_sizes", "Sizes as at first"),
-    _key("lesson.leave", "escape", "leave", "Leave the field"),
+    _key("lesson.leave", "escape", "leave", "To the text", show=True),
     _key("lesson.home", "l,f10", "home", "Lessons"),
     _key("lesson.quit", "q", "app.quit", "Quit"),
+]
+
+READER = [
+    _key("reader.page", "space", "page_down", "Page", show=True),
+    _key("reader.code", "enter", "screen.turn", "To the code"),
 ]
 
 TEACH = [
@@ -99,13 +104,17 @@ EDITOR = [
     _key("editor.dedent", "shift+tab", "dedent", "Dedent"),
     _key("editor.comment", "ctrl+underscore,ctrl+slash", "comment", "Comment in or out"),
     _key(
-        "editor.complete", "ctrl+n", "complete", "Names that fit; again: what PyTorch says of one"
+        "editor.complete",
+        "ctrl+n",
+        "complete",
+        "Names that fit; again: what PyTorch says of one",
+        show=True,
     ),
     _key("editor.explain", "f11", "explain", "What PyTorch says of the name at the cursor"),
-    _key("editor.find", "ctrl+f", "find", "Find"),
+    _key("editor.find", "ctrl+f", "find", "Find", show=True),
     _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
     _key("editor.previous", "f7", "screen.previous", "Back, as elsewhere"),
-    _key("editor.leave", "escape", "leave", "Leave the editor", first=True),
+    _key("editor.leave", "escape", "leave", "Leave the editor", show=True, first=True),
 ]
 
 FIND = [
@@ -119,7 +128,7 @@ POINTER = [
 ]
 
 CHECK_LIST = [
-    _key("checks.fold", "enter", "fold", "Unfold, or fold"),
+    _key("checks.fold", "enter", "fold", "Unfold", show=True),
     _key("checks.down", "down,j", "step(1)", "The next check"),
     _key("checks.up", "up,k", "step(-1)", "The check before"),
 ]

@@ -94,8 +94,7 @@ class Confinement:
             if self._landlock is not None:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
-            in_namespaces = self._setup.layer == "full"
-            kernel.seccomp(network=in_namespaces or network, own_ipc=in_namespaces)
+            kernel.seccomp(network=network or self._setup.layer == "full")
         set_limits(limits)
         os.chdir(cwd)
         return cwd

@@ -2,13 +2,15 @@
 
 A check that calls `torch.allclose` must not call the learner's version of it. What checks rely on
 is remembered before the program runs, and put back after the program has run and after each call
-into it. Names that were added to modules are left alone: torch adds some lazily.
+into it. Names that were added to modules are left alone: torch adds some lazily. What changes the
+judge's own modules between two calls, from a finalizer say, fails the check.
 
 This holds against replacing things, not against a program that looks for the check on the stack
 or in the garbage collector's lists: both run in one process.
 """
 
 import builtins
+import contextlib
 import ctypes
 import gc
 import hashlib
@@ -29,7 +31,17 @@ import torch
 import torch.nn.functional
 
 from tensortutor import checking
-from tensortutor.checking import advice, answer, causes, declare, describe, differences, expect
+from tensortutor.checking import (
+    advice,
+    answer,
+    causes,
+    declare,
+    describe,
+    differences,
+    expect,
+    inputs,
+    plain_values,
+)
 from tensortutor.protocol import events, framing, wire
 from tensortutor.protocol import scene as words
 from tensortutor.worker import blame, capture, link, operands, plain, scene, syntax, tracebacks
@@ -39,14 +51,21 @@ OUTER: tuple[ModuleType, ...] = (
     torch.linalg, torch.testing, torch.autograd,
 )  # fmt: skip
 CHECKING: tuple[ModuleType, ...] = (
-    checking, advice, answer, causes, declare, describe, differences, expect,
+    checking, advice, answer, causes, declare, describe, differences, expect, inputs, plain_values,
 )  # fmt: skip
 REPORTING: tuple[ModuleType, ...] = (
     events, framing, wire, capture, blame, link, plain, tracebacks, scene, syntax, operands, words,
 )  # fmt: skip
 CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
+STATIC: tuple[type, ...] = (torch._C.TensorBase, torch.Size, torch.dtype, torch.device)
+"""Types of C. Their attributes cannot be set, but the dict behind them can be edited."""
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+TOOLS = range(6)
+"""The ids of sys.monitoring that tools may have (PEP 669)."""
 INSIDES = ("__code__", "__defaults__", "__kwdefaults__")
+# What is kept of a type's attributes, and of its subclasses', is looked up anew then.
+_forget_lookups = ctypes.pythonapi["PyType_Modified"]
+_forget_lookups.argtypes, _forget_lookups.restype = [ctypes.py_object], None
 VERSION_AT = 24
 """Where a dict keeps its version (PEP 509): behind its type, counters and number of items."""
 
@@ -109,29 +128,38 @@ class Snapshot:
         """What a check works with between two calls of the program."""
         self.around = UiState()
         """What its verdict is made and sent with."""
+        self.sealed = UiState()
+        """The judge's own names and functions: what replaces them, between two calls of the program
+        as well, is no part of an answer."""
+        self.tampered = False
         for module in OUTER:
             self.within.add_names(module)
-        for kind in CLASSES:
+        for kind in (*CLASSES, *STATIC):
             self.within.add_class(kind)
         self.within.add_functions(torch.nn.functional)
+        self.within.add(contextlib)
         for module in REPORTING:
             self.around.add(module)
-        self.imported |= {module.__name__: module for module in (*OUTER, *REPORTING)}
+        self.imported |= {module.__name__: module for module in (*OUTER, contextlib, *REPORTING)}
         # Taken now: when they are needed, their names may mean something else.
-        self.clear = (sys.settrace, sys.setprofile, threading.settrace)
+        self.clear = (sys.settrace, sys.setprofile, threading.settrace, threading.setprofile)
+        self.monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
         self.callbacks = list(gc.callbacks)
         own = private_copies()
-        self._accept, self._restore, self._leave = (
-            own[name] for name in ("accept", "restore", "leave_modes")
+        self._accept, self._restore, self._leave, self._is_changed = (
+            own[name] for name in ("accept", "restore", "leave_modes", "is_changed")
         )
         self.add(*CHECKING, sys.modules[__name__])
 
     def add(self, *machinery: ModuleType) -> None:
         """Remember more modules of the machinery, with their classes and functions."""
         for module in machinery:
+            vars(module).setdefault("__warningregistry__", {})  # else the first warning adds it
             self.within.add(module)
+            self.sealed.add_names(module)
+            self.sealed.add_functions(module)
             self.imported[module.__name__] = module
-        for part in (self.within, self.around):
+        for part in (self.within, self.around, self.sealed):
             self._accept(part)
 
     def replace(self, module: ModuleType, name: str, value: Any) -> None:
@@ -142,20 +170,25 @@ class Snapshot:
         for names, before in self.within.modules:
             if names is vars(module):
                 before[name] = value
-        self._accept(self.within)
+        for part in (self.within, self.sealed):
+            self._accept(part)
 
-    def mark(self, *, whole: bool = False) -> Callable[[], None]:
+    def mark(self, *, whole: bool = False) -> Callable[[], bool]:
         """Call before the program gets control; call the result when it has given it back.
 
-        whole: the machinery of verdicts is put back as well, for the end of a check.
+        whole: for a check from its beginning to its end. The machinery of verdicts is put back as
+        well, and the result says whether the judge was changed while the program had no control.
         """
         modes = mode_counts()
         parts = (self.within, self.around) if whole else (self.within,)
-        put_back, leave = self._restore, self._leave
+        put_back, leave, is_changed = self._restore, self._leave, self._is_changed
+        self.tampered = not whole and (self.tampered or is_changed(self.sealed))
 
-        def after() -> None:
+        def after() -> bool:
+            tampered = whole and (self.tampered or is_changed(self.sealed))
             put_back(self, parts)
             leave(modes)
+            return tampered
 
         return after
 
@@ -168,10 +201,24 @@ def restore(snapshot: Snapshot, parts: tuple[UiState, ...]) -> None:
         if is_changed(part):
             put_back(part)
             accept(part)
+    accept(snapshot.sealed)
+    if snapshot.monitoring is not None:
+        stop_monitoring(snapshot.monitoring)
     sys.modules.update(snapshot.imported)
     gc.callbacks[:] = snapshot.callbacks
     for timer in TIMERS:
         signal.setitimer(timer, 0)
+
+
+def stop_monitoring(monitoring: Any) -> None:
+    """End every tool of sys.monitoring: what it watches, and what it calls then."""
+    events = [number for number in vars(monitoring.events).values() if number]
+    for tool in TOOLS:
+        for event in events:  # they outlast a tool that has been let go
+            monitoring.register_callback(tool, event, None)
+        if monitoring.get_tool(tool) is not None:
+            monitoring.set_events(tool, 0)
+            monitoring.free_tool_id(tool)
 
 
 def is_changed(part: UiState) -> bool:
@@ -279,6 +326,14 @@ def functions_of(module: ModuleType) -> Iterator[FunctionType]:
 
 def restore_class(kind: type, before: dict[str, Any]) -> None:
     """Take back what was set on a class, and what was added to it."""
+    if kind in STATIC:
+        (names,) = gc.get_referents(vars(kind))
+        if differ(names, before):
+            names.update(before)
+            for name in set(names) - set(before):
+                del names[name]
+            _forget_lookups(kind)
+        return
     now = vars(kind)
     for name, value in before.items():
         if now.get(name) is not value and name not in ("__dict__", "__weakref__"):

@@ -28,12 +28,14 @@ from tensortutor.protocol.jobs import Judge
 from tensortutor.protocol.setup import Foresee
 from tensortutor.worker.blame import blame
 from tensortutor.worker.capture import Channel
-from tensortutor.worker.integrity import Snapshot, threads_left
+from tensortutor.worker.integrity import Snapshot, own_classes, threads_left
 from tensortutor.worker.typenames import TypeNames
 
 CHECKS = "the_checks"
 """The name under which the check file is a module."""
 THREADS = "The program leaves threads running. End them before the checks begin."
+
+TAMPERED = "While it was checked, the program changed what judges it."
 
 
 class Judging:
@@ -52,8 +54,11 @@ class Judging:
         self._device = device
         self._declared = load(judge, compiled)
         self._snapshot = snapshot
+        classes = own_classes(sys.modules[CHECKS])
+        self._kinds = tuple(kind for kind in classes if issubclass(kind, torch.Tensor))
         self._snapshot.add(sys.modules[CHECKS], sys.modules[__name__])
-        self._after_program = self._snapshot.mark()
+        self.after_program = self._snapshot.mark(whole=True)
+        """To be called when the program has run, before anything is looked up by name."""
         gc.freeze()  # what is frozen is in no list of the garbage collector: copies stay unseen
         self._variant: set[CodeType] = set()
 
@@ -65,10 +70,10 @@ class Judging:
 
         types: where to note what the program's functions are called with.
         """
-        self._after_program()
         self._substitute(namespace)
         answer = Answer(namespace, source, output)
         answer.guard = self._snapshot.mark
+        answer.own_kinds = self._kinds
         if types is not None:
             answer.witness = types.take_call
         busy = threads_left()
@@ -96,12 +101,15 @@ class Judging:
             answer.last_call = answer.last_result = ""
             answer.last_inputs = ()
             answer.calls = Counter()
+            answer.keeps_subclasses = check.subclasses
             whose = Whose(path, self._judge.filename, self._variant)
             watch = Watch(check, answer, whose)
             with calm(), own_warnings(whose), watch if check.watched else contextlib.nullcontext():
                 put_back = self._snapshot.mark(whole=True)
                 wrong = judge_once(check, answer, seed, self._device, path, self._judge.filename)
-                put_back()  # before the verdict: the text of an error is the program's as well
+                # Before the verdict: the text of an error is the program's as well.
+                if put_back() and wrong is None:
+                    wrong = {"message": TAMPERED}
             known = wrong or {"called": answer.last_call}
             verdict = watch.overrule(Verdict(check.name, wrong is None, seed, 0.0, **known))
             if verdict.passed == self._judge.every:

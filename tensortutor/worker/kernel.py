@@ -151,14 +151,13 @@ REFUSED = {
     "delete_module": (176, 106), "reboot": (169, 142), "swapon": (167, 224),
     "swapoff": (168, 225), "acct": (163, 89), "syslog": (103, 116), "quotactl": (179, 60),
     "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
+    # System V memory belongs to no process: it is neither mapped nor open, so it cannot be counted.
+    # Semaphores, queues and POSIX queues take the kernel's own memory, and outlive processes too.
+    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
 }  # fmt: skip
 CLONE = (56, 220)
 CLONE3 = (435, 435)
 SOCKET = (41, 198)
-# Memory, semaphores and queues that outlive their processes, for layers without an IPC namespace.
-LASTING = {
-    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
-}  # fmt: skip
 NEW_NAMESPACES = 0x7E020000
 EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
@@ -167,11 +166,10 @@ NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 
 
-def seccomp_program(machine: str, *, network: bool, own_ipc: bool) -> bytes:
+def seccomp_program(machine: str, *, network: bool) -> bytes:
     """The filter, as the kernel's bytecode.
 
-    network: sockets may also be TCP and UDP; else Unix sockets alone. own_ipc: what the System V
-    calls make stays in a namespace that goes away with the run.
+    network: sockets may also be TCP and UDP; else Unix sockets alone.
     """
     which = 0 if machine == "x86_64" else 1
     rows: list[tuple[int, int, int, int]] = [  # opcode, jump if true, jump if false, value
@@ -182,7 +180,7 @@ def seccomp_program(machine: str, *, network: bool, own_ipc: bool) -> bytes:
     ]
     if machine == "x86_64":  # the x32 twins of the calls below
         rows += [(JUMP_ABOVE, 0, 1, 0x40000000), (RETURN, 0, 0, ERRNO | ENOSYS)]
-    for numbers in [*REFUSED.values(), *([] if own_ipc else LASTING.values())]:
+    for numbers in REFUSED.values():
         rows += [(JUMP_EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, ERRNO | EPERM)]
     # The C library falls back to clone, whose flags a filter can read.
     rows += [(JUMP_EQUAL, 0, 1, CLONE3[which]), (RETURN, 0, 0, ERRNO | ENOSYS)]
@@ -202,14 +200,12 @@ def seccomp_program(machine: str, *, network: bool, own_ipc: bool) -> bytes:
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 
-def seccomp(*, network: bool, own_ipc: bool) -> bool:
+def seccomp(*, network: bool) -> bool:
     """Install the filter; False on a machine whose call numbers are not known here."""
     machine = platform.machine()
     if machine not in MACHINES:
         return False
-    program = ctypes.create_string_buffer(
-        seccomp_program(machine, network=network, own_ipc=own_ipc)
-    )
+    program = ctypes.create_string_buffer(seccomp_program(machine, network=network))
     count = (len(program) - 1) // 8
     header = struct.pack("HxxxxxxP", count, ctypes.addressof(program))
     if _libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0) != 0:

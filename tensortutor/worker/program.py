@@ -159,6 +159,7 @@ class Program:
         """Checks are to be put to the program. For the arguments see Judging."""
         refuse()
         snapshot.replace(torch.autograd, "backward", seen(torch.autograd.backward))
+        snapshot.add(sys.modules[__name__])
         self._judging = Judging(judge, signer, self._channel, self._device, snapshot, compiled)
 
     def run(self) -> int:
@@ -177,8 +178,12 @@ class Program:
             self._lens = Lens(self._job.look, self._job.source, self._path)
         self._channel.send(Started(self._setup.device, self._setup.layer))
         printed = self._streams.record() if self._judging is not None else []
+        # Held here: the program can replace every method, this one's code runs already.
+        put_back = self._judging.after_program if self._judging is not None else None
         try:
             code = self._execute(main)
+            if put_back is not None:
+                put_back()
             if code == 0:
                 self._examine(vars(main), printed)
         except KeyboardInterrupt as error:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tensortutor.checking import Answer, recorded
+from tensortutor.checking import Answer, expect_close, expect_shape, recorded
 from tensortutor.checking.answer import MissingName
 from tensortutor.checking.describe import LONGEST, describe, describe_call
 
@@ -50,6 +50,27 @@ def test_what_kind_of_thing_came_back_is_remembered(result, kind):
     program = answer(get=lambda: result)
     assert program.get() is result
     assert program.last_result == kind
+
+
+class Marked(torch.Tensor):
+    """A subclass as a program may define one."""
+
+
+def test_a_subclass_comes_back_as_a_plain_tensor_and_a_parameter_as_it_is():
+    marked, weight = torch.ones(2).as_subclass(Marked), nn.Parameter(torch.ones(2))
+    got = answer(get=lambda: marked).get()
+    assert (type(got), got.data_ptr()) == (torch.Tensor, marked.data_ptr())
+    assert answer(get=lambda: weight).get() is weight
+    (first, (second,), third) = answer(get=lambda: [marked, (marked,), {1: marked}]).get()
+    assert {type(tensor) for tensor in (first, second, third[1])} == {torch.Tensor}
+
+
+def test_a_check_may_ask_for_subclasses():
+    program = answer(get=lambda: torch.ones(2).as_subclass(Marked))
+    program.keeps_subclasses = True
+    assert type(program.get()) is Marked
+    expect_close(program.get(), torch.ones(2))
+    expect_shape(program.get(), [2])
 
 
 def test_what_comes_back_runs_no_code_of_its_own():

@@ -342,6 +342,29 @@ def test_equal_is_not_fooled_by_an_object_that_equals_everything():
         unmet(expect_equal, item, 3)
         unmet(expect_equal, [1, item], [1, 3])
     unmet(expect_equal, Broken(), torch.float32)
+    for wanted in (torch.float32, {1, 2}, None, torch.device("cpu"), torch.ones(2)):
+        unmet(expect_equal, Yes(), wanted)
+
+
+def test_what_an_object_says_of_its_class_does_not_count():
+    class Claims:
+        __class__ = torch.Tensor
+        shape, dtype, device = ONES.shape, ONES.dtype, ONES.device
+
+    for expectation in (expect_close, expect_equal):
+        assert "not a tensor" in unmet(expectation, Claims(), ONES).message
+
+
+def test_a_container_is_read_as_it_is():
+    class Liar(list):
+        def __getitem__(self, index):
+            return 3
+
+        def __len__(self):
+            return 1
+
+    unmet(expect_equal, [Liar([1, 2])], [[3]])
+    unmet(expect_equal, {1: Liar([1])}, {1: [3]})
 
 
 def test_shape():

@@ -103,7 +103,12 @@ FRONT_MATTER = [
         "wall_time = 30",
         at("limits =", "no key 'wall_time'", "'wall_s'"),
     ),
-    lesson("limit of zero", "wall_s = 30", "wall_s = 0", at("limits =", "'wall_s'", "above zero")),
+    lesson(
+        "limit of zero",
+        "wall_s = 30",
+        "wall_s = 0",
+        at("limits =", "'wall_s'", "from 0.1 to 86400"),
+    ),
     lesson("not TOML", "minutes = 5", "minutes = five", at("minutes =", "is not TOML")),
     lesson("not closed", "}\n+++\n", "}\n", at(1, "not closed", "+++")),
     lesson(

@@ -1,11 +1,14 @@
 import multiprocessing
 import sqlite3
+import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tensortutor.learner.database import VERSION
 from tensortutor.learner.errors import StorageError
@@ -134,7 +137,15 @@ def _missing_column(path: Path) -> None:
         connection.commit()
 
 
-@pytest.mark.parametrize("spoil", [_garbage, _torn, _row_lost, _cut, _foreign, _missing_column])
+def _text_for_number(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO lesson (id, step) VALUES ('a/b', 'the third')")
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    "spoil", [_garbage, _torn, _row_lost, _cut, _foreign, _missing_column, _text_for_number]
+)
 def test_a_broken_file_is_set_aside_never_deleted(
     progress: Progress, paths: Paths, spoil: Callable[[Path], None]
 ) -> None:
@@ -150,6 +161,41 @@ def test_a_broken_file_is_set_aside_never_deleted(
     assert Progress.open(paths).notices == ()
 
 
+def _use(progress: Progress) -> None:
+    """Ask and tell it everything."""
+    progress.mark_passed(ID)
+    progress.set_place(ID, 2)
+    progress.show_hint(ID)
+    progress.add_time(ID, 1.0)
+    assert ID in progress.passed()
+    progress.records(), progress.afresh(), progress.place(), progress.answers(ID)
+    progress.all_answers(), progress.all_attempts(), progress.step_of(ID), progress.time_spent(ID)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 40_000), st.integers(0, 255)), min_size=1, max_size=20))
+def test_whatever_bytes_are_in_the_file(changes: list[tuple[int, int]]) -> None:
+    """It serves, or it is set aside, or a sentence says why not."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Paths(Path(folder))
+        _use(Progress.open(paths))
+        data = bytearray(paths.progress.read_bytes())
+        for place, byte in changes:
+            data[place % len(data)] = byte
+        paths.progress.write_bytes(data)
+        with suppress(StorageError):
+            _use(Progress.open(paths))
+
+
+@settings(max_examples=25)
+@given(st.text(), st.integers(0, 1000), st.integers(0, 1000), st.booleans())
+def test_whatever_is_answered_is_kept(text: str, step: int, quiz: int, right: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        progress = Progress.open(Paths(Path(folder)))
+        progress.record_answer(ID, step, quiz, text + "\ud800", right)
+        assert progress.answers(ID) == {(step, quiz): (f"{text}?", right)}
+
+
 def test_a_file_of_the_first_version_is_brought_up_to_date(
     progress: Progress, paths: Paths
 ) -> None:
@@ -159,22 +205,22 @@ def test_a_file_of_the_first_version_is_brought_up_to_date(
         connection.execute("PRAGMA user_version = 1")
         connection.commit()
     again = Progress.open(paths)
-    assert (again.notices, again.passed(), again.afresh()) == ((), {ID}, frozenset())
-    again.reset(ID, afresh=True)
-    assert Progress.open(paths).afresh() == {ID}
+    assert (again.notices, again.passed(), again.begun_again()) == ((), {ID}, frozenset())
+    again.reset(ID, begun_again=True)
+    assert Progress.open(paths).begun_again() == {ID}
 
 
 def test_what_was_begun_again_counts_when_it_or_what_builds_on_it_is_passed(
     progress: Progress,
 ) -> None:
     for id in (ID, "other/lesson"):
-        progress.reset(id, afresh=True)
+        progress.reset(id, begun_again=True)
     progress.reset(ID)  # again, before it counts
-    assert progress.afresh() == {ID, "other/lesson"}
+    assert progress.begun_again() == {ID, "other/lesson"}
     progress.mark_passed(ID)
-    assert progress.afresh() == {"other/lesson"}
+    assert progress.begun_again() == {"other/lesson"}
     progress.mark_passed("third/lesson", shown=["other/lesson"])
-    assert progress.afresh() == frozenset()
+    assert progress.begun_again() == frozenset()
 
 
 def test_an_empty_file_is_a_beginning(paths: Paths) -> None:

@@ -1,9 +1,18 @@
 """The settings file: what it changes, and what is said about what it cannot mean."""
 
-import pytest
+import os
+import tempfile
+from pathlib import Path
 
+import hypothesis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensortutor.course.limits import LIMITS
 from tensortutor.learner.settings import read_settings
 from tensortutor.protocol.jobs import Limits
+from tests.course.odd_values import DEEP, ODD, values
 
 
 def read(tmp_path, text):
@@ -31,9 +40,9 @@ def test_limits_in_the_units_of_the_file(tmp_path):
     ("text", "words"),
     [
         ("[limits]\nwalls = 3\n", "no limit 'walls'; there are: wall_s"),
-        ("[limits]\nwall_s = -3\n", "limits.wall_s is not a number above 0: -3"),
-        ("[limits]\nwall_s = true\n", "not a number above 0: True"),
-        ("[limits]\nwall_s = nan\n", "not a number above 0: nan"),
+        ("[limits]\nwall_s = -3\n", "limits.wall_s must be a number from 0.1 to 86400, not -3"),
+        ("[limits]\nwall_s = true\n", "must be a number from 0.1 to 86400, not true"),
+        ("[limits]\nwall_s = nan\n", "must be a number from 0.1 to 86400, not nan"),
         ("limits = 3\n", "limits is not a table"),
         ("[colour]\na = 1\n", "no setting 'colour'"),
         ("[look]\ntheme = 3\n", "look.theme is not a theme's name in quotes: 3"),
@@ -64,3 +73,43 @@ def test_look_keys_and_switches(tmp_path):
     assert (settings.theme, settings.ascii) == ("nord", True)
     assert settings.keys == (("lesson.run", "f5"), ("lesson.check", "c"))
     assert not any((settings.lens, settings.close_brackets, settings.complete))
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_limit_is_one_sentence_with_its_key(tmp_path, name, odd):
+    settings = read(tmp_path, f"[limits]\n{name} = {ODD[odd]}\n")
+    assert settings.limits == Limits()
+    (notice,) = settings.notices
+    assert notice.startswith(str(tmp_path / "settings.toml"))
+    assert len(notice) < len(str(tmp_path)) + 200
+    assert odd in DEEP or name in notice
+
+
+def test_the_largest_limits_can_be_set(tmp_path):
+    text = "".join(f"{name} = {limit.largest}\n" for name, limit in LIMITS.items())
+    settings = read(tmp_path, "[limits]\n" + text.replace("4096.0", "4096"))
+    assert settings.notices == ()
+    assert settings.limits.wall_s == 86_400
+
+
+@hypothesis.settings(max_examples=60)
+@given(
+    st.sampled_from(["limits.wall_s", "look.theme", "look.ascii", "keys.a", "lens.on", "keys"]),
+    values,
+)
+def test_whatever_the_file_says_there_are_settings(key, value):
+    with tempfile.TemporaryDirectory() as folder:
+        settings = read(Path(folder), f"{key} = {value}\n")
+        assert all(len(notice) < len(folder) + 400 for notice in settings.notices)
+
+
+def test_tables_in_tables_without_end_are_no_keys(tmp_path):
+    (notice,) = read(tmp_path, "[keys]\n" + ".".join("a" * 100_000) + " = 'f5'\n").notices
+    assert "too many parts" in notice
+
+
+def test_a_fifo_in_the_files_place_is_a_sentence(tmp_path):
+    os.mkfifo(tmp_path / "settings.toml")
+    (notice,) = read_settings(tmp_path / "settings.toml").notices
+    assert notice == f"{tmp_path}/settings.toml is not used: it is a FIFO, not a file."

@@ -118,20 +118,20 @@ def test_what_was_passed_stays_done_when_its_needs_are_gone() -> None:
 
 def test_a_lesson_begun_again_is_open_and_nobody_elses_passing_makes_it_known() -> None:
     tree = course({"a": [], "b": ["a"], "c": ["b"], "d": ["b"], "e": ["d"]})
-    afresh = frozenset({"c/b"})
-    earned = credit(tree, frozenset({"c/c"}), afresh)
+    begun_again = frozenset({"c/b"})
+    earned = credit(tree, frozenset({"c/c"}), begun_again)
     states = [state(lesson, earned) for lesson in tree.lessons]
     assert states == ["known", "open", "done", "locked", "locked"]
     # Open even if what it needs was known by itself alone.
-    alone = credit(tree, frozenset(), afresh)
+    alone = credit(tree, frozenset(), begun_again)
     assert [state(lesson, alone) for lesson in tree.lessons][:3] == ["open", "open", "locked"]
-    assert next_lesson(tree, "c/c", frozenset({"c/c"}), afresh) is tree.lessons[1]
-    found = continue_at(tree, frozenset({"c/c"}), None, afresh)
+    assert next_lesson(tree, "c/c", frozenset({"c/c"}), begun_again) is tree.lessons[1]
+    found = continue_at(tree, frozenset({"c/c"}), None, begun_again)
     assert found == (tree.lessons[1], 0)
     # Passing what builds on it shows it once more.
     passed = frozenset({"c/c"})
-    assert [one.id for one in shown_by(tree, "c/d", passed, afresh)] == ["c/b"]
-    assert [one.id for one in opened_by(tree, "c/d", passed, afresh)] == ["c/e"]
+    assert [one.id for one in shown_by(tree, "c/d", passed, begun_again)] == ["c/b"]
+    assert [one.id for one in opened_by(tree, "c/d", passed, begun_again)] == ["c/e"]
 
 
 def test_what_a_passed_lesson_is_built_on_counts_and_opens_what_needs_it() -> None:

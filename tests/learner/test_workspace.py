@@ -175,3 +175,12 @@ def test_a_backup_that_cannot_be_made_resets_nothing(workspace: Workspace, paths
     with pytest.raises(StorageError, match="No backup"):
         workspace.reset(LESSON)
     assert workspace.load(LESSON, 2) == "mine"
+
+
+def test_a_fifo_in_the_files_place_is_a_sentence(workspace: Workspace) -> None:
+    path = workspace.path(LESSON, 2)
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    with pytest.raises(StorageError) as caught:
+        workspace.load(LESSON, 2)
+    assert str(caught.value) == f"{path} cannot be read: it is a FIFO, not a file."

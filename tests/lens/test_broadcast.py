@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from tensortutor.lens.aligned import aligned
+from tensortutor.lens.shape_alignment import aligned
 from tensortutor.protocol.jobs import Look
 from tensortutor.protocol.lens import Broadcasts
 

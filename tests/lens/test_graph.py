@@ -184,7 +184,7 @@ def test_a_graph_without_end_is_bounded_and_kept_alive_by_nobody(look):
     assert "".join(e.text for e in seen if isinstance(e, Output)) == "True\n"
     graph = seen.one(Graph)
     assert len(graph.nodes) <= 400
-    assert graph.left_out > 0
+    assert graph.left_out > 0 or "no time left" in graph.note
 
 
 def test_leaves_stand_where_the_engine_passes_them_and_nothing_is_hung_on_them(look):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tensortutor.lens.aligned import aligned, error_lines
+from tensortutor.lens.shape_alignment import aligned, error_lines
 from tensortutor.protocol.jobs import Look
 from tensortutor.protocol.lens import Broadcasts
 from tensortutor.worker.lens.lens import Lens

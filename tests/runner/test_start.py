@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import stat
 import subprocess
@@ -17,7 +18,7 @@ from tensortutor.runner import Device, NoSandbox, Runner, RunnerError, Settings,
 from tensortutor.runner.devices import choose, devices_of
 from tensortutor.runner.environment import environment
 from tensortutor.runner.interpreter import inspect_interpreter
-from tensortutor.runner.sandbox import choose_layer, without
+from tensortutor.runner.sandbox import choose_layer, why_no_full, why_no_landlock, without
 from tensortutor.worker import devices
 
 CPU = Device("cpu", "a processor")
@@ -210,8 +211,35 @@ def test_without_bubblewrap_the_layer_below_says_why(monkeypatch, tmp_path):
         choose_layer("full")
 
 
+NEEDS_A_USER_NAMESPACE = """
+case "$*" in *--unshare-user*) echo "bwrap: Creating new namespace failed" >&2; exit 1;; esac
+exec {bwrap} "$@"
+"""
+
+
+@pytest.mark.skipif(bool(why_no_full() or why_no_landlock()), reason="it takes both layers")
+def test_the_layer_is_tried_with_the_arguments_that_it_is_used_with(monkeypatch, tmp_path):
+    """As for root where user namespaces are closed: bubblewrap can do without, but not our way."""
+    stand_in = tmp_path / "bin" / "bwrap"
+    stand_in.parent.mkdir()
+    stand_in.write_text("#!/bin/sh" + NEEDS_A_USER_NAMESPACE.format(bwrap=shutil.which("bwrap")))
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+    with Runner(Settings(scratch=tmp_path / "scratch", device="cpu")) as runner:
+        runner.prepare()
+        assert runner.status.layer == "landlock"
+        assert "Creating new namespace failed" in runner.status.why
+
+
+def test_a_file_in_the_place_of_the_scratch_folder_is_named(tmp_path):
+    (tmp_path / "scratch").write_text("")
+    with Runner(Settings(scratch=tmp_path / "scratch", device="cpu")) as runner:
+        with pytest.raises(RunnerError, match=f"{tmp_path}/scratch cannot be made .File exists"):
+            runner.prepare()
+
+
 def test_with_no_sandbox_nothing_runs_until_that_is_allowed(monkeypatch, tmp_path):
-    monkeypatch.setattr(sandbox, "why_no_full", lambda: "no bubblewrap")
+    monkeypatch.setattr(sandbox, "why_no_full", lambda _: "no bubblewrap")
     monkeypatch.setattr(sandbox, "why_no_landlock", lambda: "no Landlock")
     with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
         with pytest.raises(NoSandbox, match=r"no bubblewrap; no Landlock.*--sandbox limits"):

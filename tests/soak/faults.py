@@ -47,7 +47,7 @@ SOLUTION = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)\n\n\n"
 SAVED_WITHIN_S = SAVE_WITHIN_S + PATIENCE_S
 """What the app promises, and as long as it may hang."""
 OPEN_S = 30.0
-TURN, RUN, CHECK = "\x1bOR", "\x1b[15~", "\x1b[20~"  # F3, F5, F9
+RUN, CHECK = "\x1b[15~", "\x1b[20~"  # F5, F9
 PAGE_DOWN, END = "\x1b[6~", "\x1b[F"
 RECORDS = {
     "passed": "SELECT id, passed_at FROM lesson WHERE passed_at IS NOT NULL",
@@ -184,8 +184,6 @@ class App:
         self.await_drawn(LESSON_TITLE, OPEN_S, "the home screen")
         self.send("\r")
         self.await_drawn(EXERCISE, OPEN_S, "the step where the learner was last")
-        self.send(TURN)
-        self.read(0.5)
         self.send(20 * PAGE_DOWN + END + "\r")
         self.read(0.5)
 

@@ -115,7 +115,7 @@ async def run(stage: Stage, pilot: Any) -> None:
 
 async def code(stage: Stage, pilot: Any) -> None:
     screen = await arrive(pilot, stage.until)
-    await pilot.press("f3", "down", "end")
+    await pilot.press("down", "end")
     await stage.until(pilot, lambda: screen.editor.has_focus)
 
 
@@ -184,6 +184,7 @@ async def profile(stage: Stage, pilot: Any) -> None:
     screen = await arrive(pilot, stage.until)
     await pilot.press("P")
     await stage.until(pilot, lambda: "The program is done." in ended(screen))
+    screen.panes.turn_to("results")
     screen.results.show(ProfilePane)
     await wait(stage, pilot, "aten::mm")
 
@@ -215,7 +216,7 @@ SCENES = (
     Scene("text_narrow", NARROW, at(INSIGHT), read,
           ("Insight",)),
     Scene("code_narrow", NARROW, at(PRACTICE), code, ("accumulation.py", "def accumulate")),
-    Scene("checks_failed", NARROW, at(PRACTICE), failed, ("failed", "expected", "got", "811")),
+    Scene("checks_failed", NARROW, at(PRACTICE), failed, ("failed", "expected", "got", "hint")),
     Scene("checks_passed", WIDE, at(PRACTICE), passed, ("2 of 2 checks passed",)),
     Scene("question", NARROW, lambda stage: stage.setting.app(stage.setting.shapes), question,
           ("Wrong", "Reversed")),

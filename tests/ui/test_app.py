@@ -167,7 +167,7 @@ async def test_other_themes_reach_the_editor(setting, until):
         for name in ("tensortutor", "textual-light"):
             app.theme = name
             await pilot.pause()
-            first = next(s for s in screen.editor.render_line(0) if "def" in s.text)
+            first = next(s for s in screen.editor.render_line(0) if "accumulate" in s.text)
             colours.append(first.style.color)
         assert colours[0] != colours[1]
 
@@ -179,13 +179,13 @@ async def test_without_unicode_every_sign_is_ascii(setting, until, monkeypatch):
         app = setting.app(setting.accumulation, PRACTICE)
         async with app.run_test(size=(120, 40)) as pilot:
             screen = await arrive(pilot, until)
-            await pilot.press("r")
+            await pilot.press("f5")
             await until(pilot, lambda: "done" in ended(screen))
             drawn = "".join(strip.text for strip in screen._compositor.render_strips())
             # Scrollbars are drawn by Textual with blocks.
             odd = {char for char in drawn if not char.isascii()} - set(" ▁▂▃▄▅▆▇█▎▍▌▋▊▉")
             assert odd == set()
-            await pilot.press("l")
+            await pilot.press("escape", "l")
             await pilot.pause()
             drawn = "".join(strip.text for strip in app.screen._compositor.render_strips())
             assert {char for char in drawn if not char.isascii()} == set()

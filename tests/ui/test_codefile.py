@@ -45,7 +45,7 @@ async def test_undo_lasts_from_step_to_step(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("f3", "x", "enter", "y")
+        await pilot.press("x", "enter", "y")
         assert screen.editor.text == "x\ny" + STARTER
         place = screen.editor.cursor_location
         for _ in range(2):
@@ -70,7 +70,7 @@ async def test_a_reset_and_a_change_from_outside_can_be_undone(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("f3", "x")
+        await pilot.press("x")
         await until(pilot, lambda: file_of(setting).is_file())
         file_of(setting).write_text("y" + STARTER)
         await until(pilot, lambda: screen.editor.text == "y" + STARTER)
@@ -92,7 +92,6 @@ async def test_ruff_lays_the_code_out_in_one_step(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("f3")
         editor = screen.editor
         editor.renew("x=[1,\n2]\ndef f( ):\n  return   x\n")
         editor.move_cursor((3, 5))
@@ -111,7 +110,6 @@ async def test_what_cannot_be_formatted_is_said(setting, until, monkeypatch):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("f3")
         screen.editor.renew("x = 1\ny = (\n")
         await pilot.press("ctrl+j")
         await until(pilot, lambda: any("line 3 does not parse" in text for text in told(app)))
@@ -139,7 +137,7 @@ async def test_the_own_editor_gets_the_file_and_what_it_saves_comes_back(
     monkeypatch.setattr(app, "suspend", stepped_aside)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("f3", "x", "down")
+        await pilot.press("x", "down")
         if key == "e":
             await pilot.press("escape")
         await pilot.press(key)
@@ -172,7 +170,7 @@ async def test_why_there_is_no_own_editor_is_said(
     monkeypatch.setattr(app, "suspend", stepped_aside)
     async with app.run_test(size=(80, 24)) as pilot:
         await arrive(pilot, until)
-        await pilot.press("e")
+        await pilot.press("escape", "e")
         await until(pilot, lambda: any(words in text for text in told(app)))
 
 
@@ -188,7 +186,7 @@ async def test_where_the_app_cannot_step_aside_the_path_is_told(setting, until, 
     monkeypatch.setattr(app, "suspend", refuse)
     async with app.run_test(size=(80, 24)) as pilot:
         await arrive(pilot, until)
-        await pilot.press("e")
+        await pilot.press("escape", "e")
         await until(pilot, lambda: any(str(file_of(setting)) in text for text in told(app)))
 
 
@@ -213,7 +211,7 @@ async def test_a_save_elsewhere_is_shown_and_in_watch_mode_checked(setting, unti
         path.write_text("a = 1\n")
         await until(pilot, lambda: screen.editor.text == "a = 1\n")
         assert setting.runner.jobs == []
-        await pilot.press("w")
+        await pilot.press("escape", "w")
         assert "watched" in str(screen.editor._border_title)
         assert any(str(path) in text for text in told(app))
         # As vim saves: the old file moves away, a new one takes its name.
@@ -237,7 +235,7 @@ async def test_what_is_typed_here_is_no_save_elsewhere(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("w", "f3", "x")
+        await pilot.press("escape", "w", "f3", "x")
         await until(pilot, lambda: file_of(setting).is_file())
         for _ in range(8):
             await pilot.pause(0.02)
@@ -251,7 +249,7 @@ async def test_a_save_during_a_run_stops_it_and_runs_again(setting, until):
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
         path = setting.workspace.start(setting.accumulation, PRACTICE)
-        await pilot.press("w", "c")
+        await pilot.press("escape", "w", "c")
         await until(pilot, lambda: screen.results.is_running)
         setting.runner.script = judges(dict.fromkeys(CHECKS, True))
         path.write_text("a = 2\n")
@@ -266,7 +264,6 @@ async def test_who_types_without_a_pause_is_saved_all_the_same(setting, until, m
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         await arrive(pilot, until)
-        await pilot.press("f3")
         for count in (3, 12):  # again and again
             for _ in range(150):
                 await pilot.press("x")
@@ -283,7 +280,7 @@ async def test_changes_on_both_sides_are_both_kept(setting, until, monkeypatch):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("w", "f3")
+        await pilot.press("escape", "w", "f3")
         await pilot.press("x")
         await until(pilot, lambda: screen.session._pending)
         path.write_text("theirs\n")
@@ -303,7 +300,7 @@ async def test_a_prediction_still_comes_first_and_a_walkthrough_is_run(setting, 
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
         path = setting.workspace.start(setting.accumulation, PREDICTION)
-        await pilot.press("w")
+        await pilot.press("escape", "w")
         path.write_text("a = 1\n")
         await until(pilot, lambda: screen.editor.text == "a = 1\n")
         assert setting.runner.jobs == []
@@ -340,7 +337,7 @@ async def test_a_file_that_cannot_be_read_locks_the_editor_until_it_can(setting,
         await until(pilot, lambda: any("is not UTF-8 text" in text for text in told(app)))
         await until(pilot, lambda: screen.editor.read_only)
         assert screen.editor.text == STARTER
-        await pilot.press("f3", "x")
+        await pilot.press("x")
         screen.session.flush()
         assert path.read_bytes() == b"# caf\xe9\n"
         path.write_text("# café\n", "utf-8")
@@ -402,7 +399,7 @@ async def test_after_a_conflict_saves_elsewhere_are_heard_again(setting, until, 
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("w", "f3", "x")
+        await pilot.press("escape", "w", "f3", "x")
         path.write_text("theirs = 1\n")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: any("by another program" in text for text in told(app)))

@@ -28,7 +28,6 @@ def answers(question: Question):
 async def opened(setting, pilot, until, text: str = "") -> Editor:
     """The editor with this text, the cursor at its end."""
     screen = await arrive(pilot, until)
-    await pilot.press("f3")
     await until(pilot, lambda: pilot.app.focused is screen.editor)
     screen.editor.renew(text)
     screen.editor.move_cursor(screen.editor.document.end)

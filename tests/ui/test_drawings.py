@@ -162,7 +162,7 @@ async def test_checks_keep_the_front(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("c")
+        await pilot.press("f9")
         await until(pilot, lambda: "1 of 1 checks passed" in ended(screen))
         assert front(screen) == "Checks"
         assert "Plot •" in tabs(screen)

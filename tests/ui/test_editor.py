@@ -198,7 +198,7 @@ async def test_marks_show_in_the_gutter_and_on_the_line():
         assert editor.render_line(2).text.startswith("3✗")
         grounds = [editor.render_line(y)._segments[-1].style.bgcolor for y in range(3)]
         assert grounds[2] != grounds[1] != grounds[0]
-        assert editor.cursor_location == (2, 0)
+        assert editor.cursor_location == (0, 0), "the cursor stays"
 
 
 async def test_keys_that_come_all_at_once_keep_their_order():

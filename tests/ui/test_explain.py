@@ -71,6 +71,8 @@ async def test_the_explanation_stands_below_the_error(with_atlas, until, size):
             "      x = x[:, :3]",
             "  Lesson 1.1 Shapes is about it: F12 opens it.",
         ]
+        await pilot.press("f3", "f3")
+        await pilot.pause()
         shown = "\n".join(strip.text for strip in screen._compositor.render_strips())
         assert "RuntimeError: sizes 4 and 3" in shown
         assert "F12 opens it." in shown  # the end is in sight, also of the first screenful
@@ -168,7 +170,7 @@ async def test_an_answer_that_raises_is_explained_under_its_check(with_atlas, un
     app = setting.app(setting.accumulation, PRACTICE)
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("c")
+        await pilot.press("f9")
         await until(pilot, lambda: not screen.results.is_running)
         first, second = screen.query(CheckLine)
         assert first.rows == (

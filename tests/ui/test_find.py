@@ -25,7 +25,7 @@ async def test_find_shows_counts_and_goes_from_match_to_match(setting, until, si
     async with app.run_test(size=size) as pilot:
         screen = await arrive(pilot, until)
         editor = screen.editor
-        await pilot.press("f3", "ctrl+f")
+        await pilot.press("ctrl+f")
         await until(pilot, lambda: screen.query(FindBar))
         bar = screen.query_one(FindBar)
         await pilot.press(*"batches")
@@ -59,7 +59,6 @@ async def test_find_begins_with_what_is_selected_and_follows_edits(setting, unti
     async with app.run_test(size=(130, 36)) as pilot:
         screen = await arrive(pilot, until)
         editor = screen.editor
-        await pilot.press("f3")
         editor.move_cursor((0, 4))
         editor.move_cursor((0, 14), select=True)
         await pilot.press("ctrl+f")

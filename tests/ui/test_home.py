@@ -186,7 +186,7 @@ async def test_what_is_begun_again_is_open_and_the_place_to_go_on(setting, until
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("y")
-        await until(pilot, lambda: setting.progress.afresh() == {"tensors/shapes"})
+        await until(pilot, lambda: setting.progress.begun_again() == {"tensors/shapes"})
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         home = app.screen

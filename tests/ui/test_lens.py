@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tensortutor.lens.choose import chosen
+from tensortutor.lens.tensor_filter import matching_rows
 from tensortutor.protocol import lens
 from tensortutor.protocol.events import Raised
 from tensortutor.ui.lesson.line_notes import expression_at
@@ -82,6 +82,7 @@ async def test_every_tab_shows_its_part(setting, until, size):
         screen = await run(pilot, until, setting, *EVERYTHING)
         assert front(screen) == "Output", "nothing pushes itself forward"
         assert "Tensors •" in tabs(screen)
+        screen.panes.turn_to("results")
         results = screen.results
         for pane, words in (
             (TensorsPane, ["x", "f32[2, 3]", "A"]),
@@ -311,7 +312,7 @@ async def test_the_table_is_filtered_while_one_types_and_sorted(setting, until):
 )  # fmt: skip
 def test_the_words_of_the_filter(wanted, found):
     every = (X, ROW, LOSS, BAD)
-    assert [every[i].name for i in chosen(every, wanted)] == found.split()
+    assert [every[i].name for i in matching_rows(every, wanted)] == found.split()
 
 
 async def test_names_by_the_hundred_are_filtered_without_being_drawn(setting, until):

@@ -102,7 +102,7 @@ async def test_a_step_opens_at_the_step_and_the_list_of_lessons_is_behind_it(lib
         lesson = await arrive(pilot, until)
         assert lesson.reader.border_title == "Practice"
         assert library.progress.place() == ("autograd/accumulation", PRACTICE)
-        await pilot.press("l")
+        await pilot.press("escape", "l")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         # What was sought last is there again, and typing replaces it.
         await pilot.press("slash")
@@ -134,6 +134,7 @@ async def test_within_the_same_lesson_it_turns_to_the_step_and_keeps_what_was_ty
     async with app.run_test(size=(160, 50)) as pilot:
         lesson = await arrive(pilot, until)
         lesson.editor.insert("mine\n", (0, 0))
+        await pilot.press("escape")
         await searching(pilot, until, "large training run")
         await until(pilot, lambda: app.screen.chosen is not None)
         await pilot.press("enter")

@@ -20,7 +20,7 @@ def rest(page: Page) -> str:
 
 async def opened(setting, pilot, until) -> Page:
     await arrive(pilot, until)
-    await pilot.press("s")
+    await pilot.press("escape", "s")
     await until(pilot, lambda: isinstance(pilot.app.screen, SolutionPage))
     await pilot.pause()
     return pilot.app.screen

@@ -131,7 +131,6 @@ def test_a_session_and_the_next_one(terminal: Terminal, own_home: Path) -> None:
     terminal.until("Predict", "What is the last element")
     terminal.press("F8")
     terminal.until("Practice", "every row minus its own mean")
-    terminal.press("F3")
     terminal.until("return x - x.mean()")
     terminal.press("Down", "Down", "End", "Left")
     terminal.write("dim=1, keepdim=True")
@@ -151,7 +150,6 @@ def test_a_session_and_the_next_one(terminal: Terminal, own_home: Path) -> None:
     terminal.until("Debugging", "A mean of integers")
     terminal.press("F7")
     terminal.until("Practice", "every row minus its own mean")
-    terminal.press("F3")
     terminal.until("return x - x.mean(dim=1, keepdim=True)")
     files = {path.read_text("utf-8") for path in own_home.rglob("*.py")}
     assert any(text.startswith("print(6 * 7)\nimport torch") for text in files)

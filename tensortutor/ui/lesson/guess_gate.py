@@ -17,22 +17,25 @@ from tensortutor.ui.widgets.transcript import Line
 class GuessGate:
     """Takes answers, asks for guesses before a run, and holds them against it.
 
-    turn_to_text: brings the text to the front. remark: writes lines below the program's output.
-    key: how the key of a binding is written. tell: shows a sentence.
+    ask: gives a question the keys. rest: gives them to the text, as it stands. remark: writes
+    lines below the program's output. key: how the key of a binding is written. tell: shows a
+    sentence.
     """
 
     def __init__(
         self,
         session: LessonSession,
         reader: Reader,
-        turn_to_text: Callable[[], None],
+        ask: Callable[[Question], None],
+        rest: Callable[[], object],
         remark: Callable[[list[Line]], None],
         key: Callable[[str], str],
         tell: Callable[[str], None],
     ) -> None:
         self._session = session
         self._reader = reader
-        self._turn_to_text = turn_to_text
+        self._ask = ask
+        self._rest = rest
         self._remark = remark
         self._key = key
         self._tell = tell
@@ -43,14 +46,19 @@ class GuessGate:
         """An answer was given: judge it, or hold it until the run."""
         session = self._session
         session.answer(question.index, value)
+        for earlier in self._reader.questions:
+            earlier.settle()
         if session.is_held:
             await question.hold(value, self._what_reveals())
-            following = session.next_question()
-            if following is not None:
-                question = self._reader.questions[following]
-                question.field.focus(scroll_visible=False)
         else:
             await question.judge(value)
+        following = session.next_question()
+        if following is None:
+            self._rest()
+        else:
+            self._ask(self._reader.questions[following])
+            if session.is_held:
+                question = self._reader.questions[following]
         self._reader.scroll_to_widget(question, animate=False)
 
     def _what_reveals(self) -> str:
@@ -65,9 +73,8 @@ class GuessGate:
         if not self._session.must_answer_first or question is None:
             return False
         self._tell("Guess first, then run: the run shows whether you were right.")
-        self._turn_to_text()
         asked = self._reader.questions[question]
-        asked.field.focus(scroll_visible=False)
+        self._ask(asked)
         self._reader.scroll_to_widget(asked, animate=False)
         return True
 

@@ -92,7 +92,7 @@ class LineNotes:
     def about_line(self) -> tuple[str, str] | None:
         """A title and a text about the cursor's line: how shapes were broadcast, what its signs
         mean. None, with a sentence said, if nothing is known of it."""
-        from tensortutor.lens.aligned import aligned, error_lines
+        from tensortutor.lens.shape_alignment import aligned, error_lines
 
         row, column = self._editor.cursor_location
         found = expression_at(self._expressions, row + 1, column + 1)

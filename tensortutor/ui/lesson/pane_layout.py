@@ -1,7 +1,8 @@
 """Where text, code and results stand, how much room they have, and which one has the keys.
 
-All at once on a wide terminal, one in front on a narrow one. Sizes are kept as percentages, so that
-they suit a window of any size, and remembered from one day to the next.
+Side by side on a wide terminal. On a narrow one they stand above each other, and the part that has
+the keys gets most of the rows. Sizes on a wide terminal are kept as percentages, so that they suit
+a window of any size, and remembered from one day to the next.
 """
 
 from collections.abc import Callable
@@ -12,16 +13,22 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tensortutor.ui.outside import subtitle
-from tensortutor.ui.terminal import symbols
+from tensortutor.ui.widgets.questions import Question
 from tensortutor.ui.widgets.results import Results
 
 PARTS = {"reader": "Text", "editor": "Code", "results": "Results"}
-"""The parts by id, and what the frames call them. `-reader` is the class when it is in front."""
+"""The parts by id, and what the footer calls them."""
 WIDTH, HEIGHT = "lesson.text", "lesson.results"
 """What is remembered: the text's share of the width, the results' share of the height."""
 USUAL = 40
 STEP = 5
 LEAST, MOST = 15, 85
+CLOSED = 3
+"""Rows of the results as long as there are none: their tabs, and how to get some."""
+LOW = 26
+"""Rows; with fewer, the text that is read has them all."""
+LOWEST = 18
+"""Rows; with fewer, code and results take the text's."""
 
 
 class Sizes(Protocol):
@@ -37,9 +44,10 @@ class Sizes(Protocol):
 class PaneLayout:
     """The three parts of a lesson's screen.
 
-    set_front: marks the part in front for the style sheet. is_wide: whether everything can be seen
-    at once. tell: shows a sentence. has_code: whether there is more than text. count: which step of
-    how many, for the frame of the text.
+    front: the part with the keys. is_asking: whether a question of the text has them. is_wide:
+    whether they stand side by side. rows: how many rows they share. tell: shows a sentence.
+    has_code: whether there is more than text. has_questions: whether the text asks. count: which
+    step of how many, for the frame of the text.
     """
 
     def __init__(
@@ -48,63 +56,98 @@ class PaneLayout:
         editor: Widget,
         results: Results,
         sizes: Sizes,
-        set_front: Callable[[str], None],
         is_wide: Callable[[], bool],
+        rows: Callable[[], int],
         tell: Callable[[str], None],
     ) -> None:
         self._parts: dict[str, Widget] = {"reader": reader, "editor": editor, "results": results}
         self._results = results
         self._sizes = sizes
-        self._set_front = set_front
         self._is_wide = is_wide
+        self._rows = rows
         self._tell = tell
         self._dragged = ""
         self._dragged_to: int | None = None
+        self._focused: dict[str, Widget] = {}
+        self._is_reading = True
+        self.is_asking = False
+        self._shows_text = False
+        self._results_open = False
         self.front = "reader"
         self.has_code = True
+        self.has_questions = False
         self.count = ""
 
     # Which part is in front
 
-    def bring_forward(self, part: str) -> None:
-        """Bring a part to the front; the focus stays where it is."""
-        self.front = part
-        self._set_front(part)
+    def begin_step(self, *, has_code: bool, has_questions: bool, count: str) -> None:
+        """Another step is shown: there are no results yet."""
+        self.has_code, self.has_questions, self.count = has_code, has_questions, count
+        self._focused.clear()
+        self._results_open = self._shows_text = False
+        subtitle(self._parts["reader"], Content(count))
 
     def turn_to(self, part: str) -> None:
-        """Bring a part to the front (on a narrow terminal) and give it the keys."""
-        self.bring_forward(part)
-        self.name_parts()
+        """Give a part the keys: the text as a whole, the code, the tab of the results in front."""
+        self.front = part
+        self._is_reading = part == "reader"
+        self.is_asking = False
+        self._results_open |= part == "results"
+        self.apply_sizes()
         if part == "results":
             self._results.front.turn_to()
         else:
             self._parts[part].focus(scroll_visible=False)
 
+    def ask(self, question: Question) -> None:
+        """Give a question of the text the keys."""
+        self.front, self._is_reading, self.is_asking = "reader", False, True
+        self.apply_sizes()
+        question.field.focus(scroll_visible=False)
+
     def turn(self) -> None:
-        """The next of text, code and results."""
-        parts = list(PARTS) if self.has_code else ["reader"]
-        here = parts.index(self.front) if self.front in parts else 0
-        self.turn_to(parts[(here + 1) % len(parts)])
+        """From the code to the results, from anywhere else to the code."""
+        if self.has_code:
+            self.turn_to("results" if self.front == "editor" else "editor")
+        else:
+            self._tell("This step has text alone.")
+
+    def leave(self) -> None:
+        """From code or results to what had the keys in the text; from a question to the text."""
+        last = self._focused.get("reader")
+        questions = [n for n in last.ancestors if isinstance(n, Question)] if last else []
+        if self.front != "reader" and questions and questions[0].is_attached:
+            self.ask(questions[0])
+        else:
+            self.turn_to("reader")
 
     def focus_moved(self, widget: Widget) -> None:
         """The part with the focus is the one in front."""
         for node in widget.ancestors_with_self:
             if node.id in PARTS:
-                self.bring_forward(node.id)
+                self._focused[node.id] = widget
+                self.front = node.id
+        asking = any(isinstance(node, Question) for node in widget.ancestors)
+        if self.front != "reader" or asking:
+            self._is_reading = False
+        self._results_open |= self.front == "results"
+        self.is_asking = asking
+        self.apply_sizes()
 
-    def name_parts(self) -> None:
-        """On a narrow terminal the frames say what there is to turn to."""
-        for name, part in self._parts.items():
-            subtitle(part, self._frame_words(name))
+    def show_results(self) -> None:
+        """Results come, or are asked for: they get their room. The focus stays where it is."""
+        self._results_open, self._is_reading, self._shows_text = True, False, False
+        self.apply_sizes()
 
-    def _frame_words(self, here: str) -> Content:
-        if self._is_wide() or not self.has_code:
-            return Content(self.count if here == "reader" else "")
-        words = [
-            Content.styled(word, "bold $accent" if name == here else "$foreground 60%")
-            for name, word in PARTS.items()
-        ]
-        return Content(f" {symbols.current().dot} ").join(words)
+    def show_code(self) -> None:
+        """The code is to be seen below the text. The focus stays where it is."""
+        self._is_reading = False
+        self.apply_sizes()
+
+    def show_text(self) -> None:
+        """Something is new in the text: it gets room. The focus stays where it is."""
+        self._shows_text = True
+        self.apply_sizes()
 
     # Sizes
 
@@ -116,14 +159,53 @@ class PaneLayout:
         return min(max(percent, LEAST), MOST)
 
     def apply_sizes(self) -> None:
-        """Give every part its room. Fractions: a part that shows alone takes everything."""
-        text, results = self.share(WIDTH), self.share(HEIGHT)
-        editor = self._parts["editor"]
-        self._parts["reader"].styles.width = f"{text}fr"
-        if isinstance(editor.parent, Widget):
-            editor.parent.styles.width = f"{100 - text}fr"
-        editor.styles.height = f"{100 - results}fr"
-        self._results.styles.height = f"{results}fr"
+        """Give every part its room."""
+        reader, editor = self._parts["reader"], self._parts["editor"]
+        work = editor.parent
+        if not isinstance(work, Widget):
+            return
+        results = self.share(HEIGHT)
+        self._results.set_class(not self._results_open, "-closed")
+        if self._is_wide():
+            text = self.share(WIDTH)
+            reader.display, work.display, editor.display = True, self.has_code, True
+            reader.styles.width, work.styles.width = f"{text}fr", f"{100 - text}fr"
+            reader.styles.height = work.styles.height = "1fr"
+            editor.styles.height = f"{100 - results}fr"
+            self._results.styles.height = f"{results}fr" if self._results_open else CLOSED
+            return
+        text, code, results = self._stacked()
+        reader.styles.width = work.styles.width = "1fr"
+        reader.display, work.display, editor.display = text > 0, code > 0, True
+        reader.styles.height, work.styles.height = text or 1, "1fr"
+        editor.styles.height, self._results.styles.height = "1fr", results
+
+    def _stacked(self) -> tuple[int, int, int]:
+        """Rows of text, code and results above each other; 0 for what does not show."""
+        rows = max(self._rows(), 8)
+        is_low = rows < LOW
+        if not self.has_code or (self._is_reading and is_low):
+            return rows, 0, 0
+        if self._is_reading:
+            text = rows * 11 // 20
+        elif self.is_asking:
+            text = rows * 9 // 20
+        elif self._shows_text or self.has_questions:
+            text = rows * 7 // 20
+        elif self.front == "reader":
+            text = rows * 5 // 20
+        elif rows < LOWEST or (is_low and self._results_open):
+            text = 0
+        else:
+            text = rows * 6 // 20
+        rest = rows - text
+        if self.front == "results" or (is_low and self.front == "reader" and self._results_open):
+            results = rest * 13 // 20
+        elif self._results_open:
+            results = rest // 2
+        else:
+            results = CLOSED
+        return text, rest - results, results
 
     def widen(self, steps: int) -> None:
         """More room for the text, or less."""
@@ -133,6 +215,7 @@ class PaneLayout:
     def heighten(self, steps: int) -> None:
         """More room for the results, or less."""
         if self._can_share():
+            self._results_open = True
             self._resize(HEIGHT, self.share(HEIGHT) + steps * STEP)
 
     def reset_sizes(self) -> None:
@@ -147,7 +230,7 @@ class PaneLayout:
 
     def _can_share(self) -> bool:
         if not self._is_wide():
-            self._tell("In a window this narrow each part has all the room there is.")
+            self._tell("In a window this narrow the parts share the room by themselves.")
         elif not self.has_code:
             self._tell("This step has text alone.")
         return self._is_wide() and self.has_code
@@ -180,6 +263,7 @@ class PaneLayout:
         body = self._parts["reader"].parent
         if not self._dragged or not isinstance(body, Widget):
             return
+        self._results_open |= self._dragged == HEIGHT
         # The first of two parts is rounded down, so its share is rounded up: the frame stays
         # under the pointer.
         if self._dragged == WIDTH:

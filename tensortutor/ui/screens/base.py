@@ -70,6 +70,15 @@ class TutorScreen(Screen[None]):
         del key
         return False
 
+    @property
+    def at_stake(self) -> str:
+        """What ends or is lost when the app is left now, as a sentence; "" if nothing is."""
+        return ""
+
+    def offer_stop(self) -> bool:
+        """Ask whether what runs is to be stopped. Returns whether anything runs."""
+        return False
+
     def leave(self) -> bool:
         """Keep what the learner did here. Returns whether that worked."""
         return True

@@ -91,7 +91,9 @@ class HomeScreen(TutorScreen):
         tutor = self.tutor
         before = (self._earned, self._place)
         try:
-            self._earned = credit(tutor.course, tutor.progress.passed(), tutor.progress.afresh())
+            self._earned = credit(
+                tutor.course, tutor.progress.passed(), tutor.progress.begun_again()
+            )
             self._place = tutor.progress.place()
         except StorageError as error:
             tutor.tell(str(error))

@@ -23,7 +23,7 @@ from tensortutor.ui.lesson.code_file import CodeFile
 from tensortutor.ui.lesson.guess_gate import GuessGate
 from tensortutor.ui.lesson.line_notes import LineNotes
 from tensortutor.ui.lesson.name_help import NameHelp
-from tensortutor.ui.lesson.pane_layout import PARTS, PaneLayout
+from tensortutor.ui.lesson.pane_layout import PaneLayout
 from tensortutor.ui.lesson.pointing import Pointing
 from tensortutor.ui.lesson.run_controller import RunController
 from tensortutor.ui.screens.base import TutorScreen
@@ -40,6 +40,12 @@ from tensortutor.ui.widgets.popup import Popup
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 from tensortutor.ui.widgets.tensors import TensorsPane
+
+AHEAD = (
+    "lesson.run", "lesson.check", "lesson.stop", "lesson.next", "lesson.hint", "lesson.turn",
+    "lesson.leave", "editor.leave",
+)  # fmt: skip
+"""Keys that come before those of the part with the focus."""
 
 
 class LessonScreen(TutorScreen):
@@ -77,8 +83,8 @@ class LessonScreen(TutorScreen):
         self.results = Results(id="results")
         self._keybar = KeyBar()
         self.panes = PaneLayout(
-            self.reader, self.editor, self.results, tutor.remembered, self._set_front,
-            lambda: self.is_wide, tutor.tell,
+            self.reader, self.editor, self.results, tutor.remembered, lambda: self.is_wide,
+            lambda: self.app.size.height - 2, tutor.tell,
         )  # fmt: skip
         self.code = CodeFile(self.session, self.editor, tutor.tell, lambda: self.runs.rerun())
         self.names = NameHelp(tutor.runner, self.editor, self._post_answer, tutor.tell)
@@ -86,7 +92,7 @@ class LessonScreen(TutorScreen):
             self.editor, tutor.remembered, tutor.settings.lens, self.key_for, tutor.tell
         )
         self.guesses = GuessGate(
-            self.session, self.reader, lambda: self.panes.turn_to("reader"),
+            self.session, self.reader, self._ask, self.reader.focus,
             lambda lines: self.results.query_one(OutputPane).remark(lines), self.key_for,
             tutor.tell,
         )  # fmt: skip
@@ -99,10 +105,7 @@ class LessonScreen(TutorScreen):
         )  # fmt: skip
 
     def compose(self) -> ComposeResult:
-        """Text on the left, the editor over the results on the right."""
-        # Here these cost nothing: later, every widget of the screen is styled again.
-        self.add_class("-reader")
-        self.set_class(self.session.step.pane is None, "-no-code")
+        """Text beside or above the editor over the results; `panes` says which and how large."""
         yield TopLine()
         with Horizontal(id="body"):
             yield self.reader
@@ -130,22 +133,39 @@ class LessonScreen(TutorScreen):
     def _show_device(self, word: str) -> None:
         self.top.word = word
 
-    def _set_front(self, part: str) -> None:
-        for name in PARTS:
-            self.set_class(name == part, f"-{name}")
-
     # Steps
+
+    @property
+    def _has_code(self) -> bool:
+        """Whether the step shows code beside its text."""
+        return self.session.step.pane is not None
 
     async def _show_step(self) -> None:
         session = self.session
         self.results.abandon(self._how_to_run())
-        self.panes.has_code = session.step.pane is not None
-        self.panes.count = f"{session.index + 1} of {len(self.lesson.steps)}"
-        self.set_class(session.step.pane is None, "-no-code")
+        self.panes.begin_step(
+            has_code=self._has_code,
+            has_questions=bool(session.step.quizzes),
+            count=f"{session.index + 1} of {len(self.lesson.steps)}",
+        )
         await self.reader.show(session)
         self._show_code()
+        self._focus_first()
         self._describe()
-        self.panes.turn_to("reader")
+
+    def _focus_first(self) -> None:
+        """On arrival at any step the keys are where the learner acts first: at the first question
+        that is open, else in the code of an exercise, else in the text."""
+        question = self.session.next_question()
+        if question is not None:
+            self._ask(self.reader.questions[question])
+        else:
+            self.panes.turn_to("editor" if self.session.judged else "reader")
+
+    def _ask(self, question: questions.Question) -> None:
+        self.panes.ask(question)
+        if self.session.step.pane is not None and not self.is_wide:
+            self.call_after_refresh(self.reader.scroll_to_widget, question, animate=False)
 
     def _show_code(self) -> None:
         self.code.show()
@@ -170,12 +190,18 @@ class LessonScreen(TutorScreen):
             for i in range(len(self.lesson.steps))
         )
         hints = len(session.step.hints)
-        pane = session.step.pane
+        pane, front = session.step.pane, self.panes.front
+        text = "Text" if front != "reader" or self.panes.is_asking else ""
+        self.keys.ahead = AHEAD
         self.keys.names = {
             "lesson.run": "Run" if pane else "",
             "lesson.check": "Check" if session.judged else "",
             "lesson.hint": f"Hint {session.hints_shown}/{hints}" if hints else "",
-            "lesson.turn": "Turn" if pane else "",
+            "lesson.turn": ("Results" if front == "editor" else "Code") if self._has_code else "",
+            "lesson.leave": text,
+            "editor.complete": "Names",
+            "editor.leave": text,
+            "lesson.tab": "Tab" if front == "results" else "",
             "lesson.stop": "Stop" if self.results.is_running else "",
             "lesson.next": "Next" if session.index + 1 < len(self.lesson.steps) else "Go on",
         }
@@ -227,8 +253,7 @@ class LessonScreen(TutorScreen):
         return True
 
     def _run_started(self) -> None:
-        if not self.is_wide:
-            self.panes.turn_to("results")
+        self.panes.show_results()
         self._describe()
 
     @on(Results.Heard)
@@ -263,6 +288,7 @@ class LessonScreen(TutorScreen):
 
     def action_tab(self, steps: int) -> None:
         """Another tab of the results."""
+        self.panes.show_results()
         self.results.turn(steps)
 
     # Questions, hints, the solution
@@ -286,7 +312,9 @@ class LessonScreen(TutorScreen):
             return
         before = session.hints_shown
         count = session.hint()
-        if not (self.is_wide and self.editor.has_focus):  # who writes goes on writing
+        if self.editor.has_focus:  # who writes goes on writing
+            self.panes.show_text()
+        else:
             self.panes.turn_to("reader")
         if count > before:
             await self.reader.add_hint(count, len(hints), hints[count - 1])
@@ -311,7 +339,7 @@ class LessonScreen(TutorScreen):
         """Show the solution beside the learner's own, once the checks have passed."""
         from tensortutor.ui.screens.solution import SolutionPage
 
-        if self.session.is_passed:
+        if self.session.may_see_solution:
             self.app.push_screen(SolutionPage(self.lesson, self.session.task_source()))
         else:
             self.tutor.tell("The solution can be read once the checks have passed.")
@@ -421,25 +449,28 @@ class LessonScreen(TutorScreen):
     # The parts of the screen
 
     def action_turn(self) -> None:
-        """The next of text, code and results."""
+        """From the code to the results, from anywhere else to the code."""
         self.panes.turn()
 
     def action_leave(self) -> None:
-        """Out of a field, to the text."""
-        self.panes.turn_to("reader")
+        """Out of code, results or a field, to the text."""
+        self.panes.leave()
 
     @on(Editor.Left)
     def _editor_left(self) -> None:
         self.action_leave()
 
     @on(events.DescendantFocus)
-    def _focus_moved(self, event: events.DescendantFocus) -> None:
-        self.panes.focus_moved(event.widget)
+    def _focus_moved(self) -> None:
+        # The focus may have moved on since the event was sent.
+        if self.focused is not None and self.results.is_mounted:
+            self.panes.focus_moved(self.focused)
+            self._describe()
 
     @on(events.Resize)
     def _resized(self) -> None:
         if self.results.is_mounted:
-            self.panes.name_parts()
+            self.panes.apply_sizes()
 
     def action_widen(self, steps: int) -> None:
         """More room for the text, or less."""
@@ -475,6 +506,28 @@ class LessonScreen(TutorScreen):
     def action_home(self) -> None:
         """Back to the list of lessons."""
         self.tutor.go_home()
+
+    @property
+    def at_stake(self) -> str:
+        """A program that runs, an answer that was typed and not given."""
+        if self.results.is_running:
+            return "Your program still runs: quitting stops it."
+        if any(question.unsent for question in self.reader.questions):
+            return "An answer is typed and not given: Enter gives it, quitting forgets it."
+        return ""
+
+    def offer_stop(self) -> bool:
+        """Ask whether the program is to be stopped, if one runs."""
+        if not self.results.is_running:
+            return False
+        question = Confirm(
+            "Stop",
+            f"Your program runs. {self.key_for('lesson.stop')} stops it without a question.",
+            "Stop it",
+            "Let it run",
+        )
+        self.app.push_screen(question, lambda yes: self.runs.stop() if yes else None)
+        return True
 
     def leave(self) -> bool:
         """Keep everything. Returns whether the code could be saved."""

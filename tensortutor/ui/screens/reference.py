@@ -9,15 +9,18 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Markdown, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tensortutor.course.search import ENTRY, ERROR, EXACT, RECIPE, TERM, CourseIndex, Place
 from tensortutor.ui import describe, key_bindings
-from tensortutor.ui.outside import OutsideText, entitle, subtitle
-from tensortutor.ui.screens.search_base import SearchBase
+from tensortutor.ui.outside import OutsideText, entitle
+from tensortutor.ui.screens.base import TutorScreen
+from tensortutor.ui.widgets.found_list import FoundList
+from tensortutor.ui.widgets.header import TopLine
+from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.pointed import PointedList
 
@@ -28,7 +31,7 @@ NONE = "This course has no reference."
 HOW = "Type a name, as view or Tensor.view, or words. Enter goes to the lesson."
 
 
-class ReferenceScreen(SearchBase):
+class ReferenceScreen(TutorScreen):
     """A field to search in, what fits, and the page of what is chosen.
 
     names: what to open at, the first that is known; () for everything. place: the entry to open.
@@ -39,8 +42,8 @@ class ReferenceScreen(SearchBase):
         "Calls, terms and errors. Type to search; the entry under the cursor stands beside the "
         "list, and Enter opens the lesson that it comes from."
     )
-    NAME, TITLE, LIST = "Reference", "Look up", "hits"
-    PROMPT = "a name, a term, an error"
+    CSS_PATH = "../styles/reference.tcss"
+    is_passing = True
 
     def __init__(self, names: Sequence[str] = (), place: Place | None = None) -> None:
         super().__init__()
@@ -50,17 +53,36 @@ class ReferenceScreen(SearchBase):
         self._lessons: tuple[str, ...] = ()
         self._pages: dict[str, str] = {}
 
-    def page(self) -> ComposeResult:
-        """An entry, and the lessons that it comes from."""
-        with VerticalScroll(id="entry"):
-            yield Static(id="entry-title")
-            yield Text("", classes="entry-text")
-            yield PointedList(id="entry-lessons", markup=False)
+    def compose(self) -> ComposeResult:
+        """The list on the left, or above on a narrow terminal; an entry and its lessons."""
+        yield TopLine()
+        with Horizontal(id="reference"):
+            yield FoundList("Look up", list_id="hits", prompt="a name, a term, an error")
+            with VerticalScroll(id="entry"):
+                yield Static(id="entry-title")
+                yield Text("", classes="entry-text")
+                yield PointedList(id="entry-lessons", markup=False)
+        yield KeyBar()
+        yield self.too_small()
+
+    @property
+    def found(self) -> FoundList:
+        """The field, and what fits."""
+        return self.query_one(FoundList)
+
+    @property
+    def field(self) -> Input:
+        """Where one types."""
+        return self.found.field
+
+    def action_search(self) -> None:
+        """To the field, with what is in it selected."""
+        self.found.begin_typing()
 
     @property
     def hits(self) -> OptionList:
         """What fits."""
-        return self.listed
+        return self.found.options
 
     @property
     def lessons(self) -> OptionList:
@@ -79,7 +101,8 @@ class ReferenceScreen(SearchBase):
 
     def on_mount(self) -> None:
         """Read the reference, if it has not been read, and open it."""
-        self.prepare()
+        self.top.place = ("Reference",)
+        self.set_focus(self.field)
         self._open()
 
     @work(exit_on_error=False)
@@ -126,7 +149,7 @@ class ReferenceScreen(SearchBase):
         first = next((n for n, place in enumerate(self._shown) if place is not None), None)
         self.hits.highlighted = first
         count = sum(place is not None for place in self._shown)
-        subtitle(self.query_one("#found"), OutsideText(f"{count} found" if query.strip() else ""))
+        self.found.count(f"{count} found" if query.strip() else "")
         if first is None and self._index.is_complete and query.strip():
             near = self._index.index.nearest(query)
             hint = f" The nearest: {', '.join(near)}." if near else ""

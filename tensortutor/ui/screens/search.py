@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.events import Key
 from textual.timer import Timer
@@ -17,10 +17,13 @@ from textual.widgets.option_list import Option
 from tensortutor.course.model import Lesson
 from tensortutor.course.search import LESSON, STEP, CourseIndex, Found, Place
 from tensortutor.ui import describe, key_bindings, search_rows
-from tensortutor.ui.outside import OutsideText, entitle, subtitle
-from tensortutor.ui.screens.search_base import SearchBase
+from tensortutor.ui.outside import OutsideText, entitle
+from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.search_rows import HeadRow, MoreRow, Row
 from tensortutor.ui.terminal import symbols
+from tensortutor.ui.widgets.found_list import FoundList
+from tensortutor.ui.widgets.header import TopLine
+from tensortutor.ui.widgets.keybar import KeyBar
 
 READING_S = 0.1
 """How often to look whether more of the course has been read."""
@@ -29,7 +32,7 @@ PAUSE_S = 0.03
 DIM = "$foreground 60%"
 
 
-class SearchScreen(SearchBase):
+class SearchScreen(TutorScreen):
     """A field, what is found in groups, and the words around what was sought.
 
     query: what to begin with, selected, so that typing replaces it.
@@ -40,8 +43,8 @@ class SearchScreen(SearchBase):
         "Everything in the course that has your words: lessons by title and goal, their text, the "
         "reference, errors. A name finds its call, a printed message its error. Enter goes there."
     )
-    NAME, TITLE, LIST = "Search", "Search the course", "places"
-    PROMPT = "words, a name, an error"
+    CSS_PATH = "../styles/reference.tcss"
+    is_passing = True
 
     def __init__(self, query: str = "") -> None:
         super().__init__()
@@ -53,19 +56,33 @@ class SearchScreen(SearchBase):
         self._reading: Timer | None = None
         self._waiting: Timer | None = None
 
-    def first_words(self) -> str:
-        """What is sought to begin with."""
-        return self._query
+    def compose(self) -> ComposeResult:
+        """The list on the left, or above on a narrow terminal; the words around what is found."""
+        yield TopLine()
+        with Horizontal(id="search"):
+            yield FoundList(
+                "Search the course", list_id="places", prompt="words, a name, an error",
+                words=self._query,
+            )  # fmt: skip
+            with VerticalScroll(id="place", can_focus=False):
+                yield Static(id="place-text")
+        yield KeyBar()
+        yield self.too_small()
 
-    def page(self) -> ComposeResult:
-        """The words around what is found."""
-        with VerticalScroll(id="place", can_focus=False):
-            yield Static(id="place-text")
+    @property
+    def found(self) -> FoundList:
+        """The field, and what fits."""
+        return self.query_one(FoundList)
+
+    @property
+    def field(self) -> Input:
+        """Where one types."""
+        return self.found.field
 
     @property
     def places(self) -> OptionList:
         """What is found."""
-        return self.listed
+        return self.found.options
 
     @property
     def rows(self) -> list[Row]:
@@ -100,7 +117,8 @@ class SearchScreen(SearchBase):
 
     def on_mount(self) -> None:
         """Begin to read the course, if that has not begun."""
-        self.prepare()
+        self.top.place = ("Search",)
+        self.set_focus(self.field)
         self.field.select_all()
         if self._early:
             self.field.value = self._early
@@ -156,7 +174,7 @@ class SearchScreen(SearchBase):
             search_rows.still_reading(self._index),
         ]
         dot = f" {symbols.current().dot} "
-        subtitle(self.query_one("#found"), OutsideText(dot.join(word for word in words if word)))
+        self.found.count(dot.join(word for word in words if word))
         if not self._rows:
             self._say_none()
 
@@ -242,6 +260,10 @@ class SearchScreen(SearchBase):
         elif isinstance(row, MoreRow):
             self._unfolded.add(row.group.title)
             self._show(row.group.found[search_rows.FEW])
+
+    def action_search(self) -> None:
+        """To the field, with what is in it selected."""
+        self.found.begin_typing()
 
     def action_back(self) -> None:
         """Back to where one was."""

@@ -11,6 +11,7 @@ from tensortutor.ui import key_bindings
 from tensortutor.ui.lesson.code_statements import statements
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.widgets.board import Board
+from tensortutor.ui.widgets.questions import Question
 
 NO_CODE = "No code is on the board yet."
 
@@ -72,6 +73,7 @@ class TeachScreen(LessonScreen):
     def __init__(self, lesson: Lesson, step: int | None = None) -> None:
         super().__init__(lesson, step)
         self._shown: dict[int, int] = {}
+        self._is_covered = False
 
     @property
     def board(self) -> Board:
@@ -88,8 +90,16 @@ class TeachScreen(LessonScreen):
         return self._shown.get(self.session.index, 0)
 
     @property
-    def _is_covered(self) -> bool:
-        return self.has_class("-covered")
+    def _has_code(self) -> bool:
+        return super()._has_code and not self._is_covered
+
+    def _focus_first(self) -> None:
+        """The keys are the board's: questions are answered aloud."""
+        self.panes.turn_to("reader")
+
+    def _ask(self, question: Question) -> None:
+        del question  # the room answers it
+        self.board.focus(scroll_visible=False)
 
     def _show_code(self) -> None:
         """Show the code as far as it had come."""
@@ -172,7 +182,9 @@ class TeachScreen(LessonScreen):
 
     @on(Board.Code)
     def _code_turned(self, event: Board.Code) -> None:
-        self.set_class(not event.shown, "-covered")
+        self._is_covered = not event.shown
+        self.panes.has_code = self._has_code
+        self.panes.apply_sizes()
         if event.shown and not self.pieces_shown:
             self._more_code()
             self._describe()
@@ -182,10 +194,10 @@ class TeachScreen(LessonScreen):
     def _turn_to_code(self) -> None:
         if not self.is_wide:
             # Without the focus: the next key is for the board, not for the program.
-            self.panes.bring_forward("editor")
+            self.panes.show_code()
 
     async def _show_step(self) -> None:
-        self.set_class(self.session.step.pane is not None, "-covered")
+        self._is_covered = self.session.step.pane is not None
         await super()._show_step()
 
     def _describe(self) -> None:

@@ -7,7 +7,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tensortutor.lens import portrait
+from tensortutor.lens import tensor_details
 from tensortutor.lens.tables import full_name
 from tensortutor.plaintext import visible
 from tensortutor.protocol.lens import Storage, TensorInfo, Tensors
@@ -72,17 +72,17 @@ class TensorScreen(Page):
 
     def _draw(self) -> None:
         width = max(self._text.content_region.width, 40)
-        lines = [f"{label:<10}{text}" for label, text in portrait.facts(self._tensor)]
+        lines = [f"{label:<10}{text}" for label, text in tensor_details.facts(self._tensor)]
         lines += self._walk(width)
         if self._tensor.sample is not None:
-            shades = list(portrait.heat_map(self._tensor.sample, symbols.current().ascii))
+            shades = list(tensor_details.heat_map(self._tensor.sample, symbols.current().ascii))
             lines += ["", "Values", *shades] if shades else []
         if self._other is not None:
-            lines += ["", *portrait.together(self._tensor, self._other)]
+            lines += ["", *tensor_details.together(self._tensor, self._other)]
             if self._storage is not None and self._other.storage == self._tensor.storage:
                 name = full_name(self._other)
                 lines += [f"1: {full_name(self._tensor)}  2: {name}  #: both"]
-                lines += portrait.both(self._tensor, self._other, self._storage, width)
+                lines += tensor_details.both(self._tensor, self._other, self._storage, width)
         shown = "\n".join(lines)
         if symbols.current().ascii:
             shown = shown.replace("·", ".")
@@ -96,9 +96,9 @@ class TensorScreen(Page):
         lines = [""]
         if one.shape:
             dims = f"dimension {self._dim} of {len(one.shape)}, stride {one.stride[self._dim]}"
-            lines += [f"index {list(index)}, {dims}", portrait.step(one, index)]
+            lines += [f"index {list(index)}, {dims}", tensor_details.step(one, index)]
         if self._storage is not None and self._storage.cells:
             lines += ["", "Storage"]
-            lines += portrait.strip(one, self._storage, index, self._dim, width)
+            lines += tensor_details.strip(one, self._storage, index, self._dim, width)
             lines += [LEGEND] if one.shape else []
         return lines

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.command import Provider
 
-from tensortutor.course.model import Course, Lesson
-from tensortutor.ui import describe
+from tensortutor.course.model import Course
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.terminal.terminal_app import TerminalApp
 
 if TYPE_CHECKING:
-    from tensortutor.course.search import CourseIndex, Place
+    from tensortutor.course.search import CourseIndex
 
 
 def _action_commands() -> type[Provider]:
@@ -48,10 +47,6 @@ class SearchApp(TerminalApp):
         self.course = course
         self.sought = ""
 
-    def open_lesson(self, lesson: Lesson, step: int | None = None) -> None:
-        """Show a lesson, at a step or where the learner was."""
-        raise NotImplementedError
-
     # The search
 
     @cached_property
@@ -71,17 +66,6 @@ class SearchApp(TerminalApp):
             self.screen.action_search()
         elif isinstance(self.screen, TutorScreen):
             self.push_screen(SearchScreen(self.sought))
-
-    def go(self, place: "Place") -> None:
-        """Go to what was found: a lesson, a step of one, an entry of the reference, an error."""
-        from tensortutor.course.search import LESSON, STEP
-        from tensortutor.ui.screens.reference import ReferenceScreen
-
-        lesson = describe.lesson_by_id(self.course, place.lesson)
-        if place.kind not in (LESSON, STEP):
-            self.push_screen(ReferenceScreen(place=place))
-        elif lesson is not None:
-            self.open_lesson(lesson, place.step if place.kind == STEP else None)
 
     # The reference
 
@@ -107,9 +91,3 @@ class SearchApp(TerminalApp):
                 row, column = self.focused.cursor_location
                 names = names_at(self.focused.document[row], column)
             self.push_screen(ReferenceScreen(names))
-
-    def leave_reference(self, lesson: Lesson | None = None) -> None:
-        """Back to where one was; if a lesson was chosen there, to that one."""
-        self.pop_screen()
-        if lesson is not None:
-            self.open_lesson(lesson)

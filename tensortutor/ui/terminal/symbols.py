@@ -32,6 +32,7 @@ class Symbols(NamedTuple):
     news: str = "•"
     arrow: str = "→"
     cut: str = "…"
+    wrapped: str = "↪"
 
     @property
     def ascii(self) -> bool:
@@ -62,6 +63,7 @@ ASCII = Symbols(
     news="*",
     arrow="->",
     cut="~",
+    wrapped="\\",
 )
 
 

@@ -1,5 +1,6 @@
 """The text of a step as one shows it to a room: a block at a time."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -25,7 +26,10 @@ class CodeMark(Static):
 class Board(Reader):
     """Shows paragraphs, code and questions one after the other; answers when they are asked for."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.BOARD]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *key_bindings.BOARD,
+        replace(key_bindings.named("teach.more"), action="screen.more"),  # no page of the text
+    ]
 
     class Code(Message):
         """The step's code is to be seen from now on, or not any more."""

@@ -17,7 +17,12 @@ from tensortutor.protocol.events import Verdict
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.terminal import symbols
 
-PARTS = ("called", "input", "got", "expected", "where", "cause", "hint")
+FIRST, LAST = ("got", "expected", "hint", "cause"), ("where", "called")
+"""Parts of a verdict, before and after what is known of an error."""
+INPUT_LINES = 2
+"""Lines of the inputs, cut at the pane's edge, until all of them are asked for."""
+INDENT = 20
+"""Cells before the text of a part."""
 AS_ABOVE, PERHAPS = "As above.", "May have the same cause."
 SIGNS: dict[str, Callable[[], str]] = {
     "waiting": lambda: symbols.current().pending,
@@ -48,6 +53,7 @@ class CheckLine(Static, can_focus=True):
         self.rows: tuple[tuple[str, str], ...] = ()
         self._catches = tuple(catches)
         self._turned = False
+        self._is_whole = False
 
     def show(
         self, state: str, verdict: Verdict | None = None, *, alike: int = 1, folded: str = ""
@@ -58,6 +64,7 @@ class CheckLine(Static, can_focus=True):
         a failure that does not stand open.
         """
         self._turned = self._turned and state == self.state
+        self._is_whole = False
         self.state = state
         self.verdict = verdict
         self.alike = alike
@@ -79,9 +86,12 @@ class CheckLine(Static, can_focus=True):
         return (self.state == "failed" and not self.folded) != self._turned
 
     def action_fold(self) -> None:
-        """Unfold, or fold again."""
+        """Unfold; show all of long inputs; fold again."""
         if self.verdict is not None:
-            self._turned = not self._turned
+            if self.is_open and not self._is_whole and self._is_input_cut(self.verdict):
+                self._is_whole = True
+            else:
+                self._turned, self._is_whole = not self._turned, False
             self.refresh(layout=True)
             self.call_after_refresh(self.scroll_visible, animate=False)
 
@@ -139,6 +149,8 @@ class CheckLine(Static, can_focus=True):
         rows.add_column(ratio=1)
         for word, text, style in self._rows(verdict, label, detail):
             rows.add_row(None, Text(word, label), Text(text, style))
+        if verdict.input:
+            rows.add_row(None, Text("input", label), self._input(verdict, detail))
         both = Table.grid(expand=True)
         both.add_row(head)
         both.add_row(rows)
@@ -148,11 +160,29 @@ class CheckLine(Static, can_focus=True):
         self, verdict: Verdict, label: Style, detail: Style
     ) -> Iterator[tuple[str, str, Style]]:
         """What is known, as labels and texts with the texts' styles."""
-        for part in PARTS:
+        for part in FIRST:
+            if text := getattr(verdict, part):
+                yield part, visible(text), detail
+        for name, text in self.rows:
+            yield name, text, detail
+        for part in LAST:
             if text := getattr(verdict, part):
                 yield part, visible(text), detail
         yield "seed", str(verdict.seed), label
         if verdict.passed and self._catches:
             yield "catches", visible("; ".join(self._catches)), detail
-        for name, text in self.rows:
-            yield name, text, detail
+
+    def _input(self, verdict: Verdict, detail: Style) -> Text:
+        """The inputs: all of them, or their first lines as far as they fit."""
+        if self._is_whole:
+            return Text(visible(verdict.input), detail)
+        lines = visible(verdict.input).split("\n")
+        short = "\n".join(lines[:INPUT_LINES])
+        if len(lines) > INPUT_LINES:
+            short += f" {symbols.current().cut}"
+        return Text(short, detail, no_wrap=True, overflow="ellipsis")
+
+    def _is_input_cut(self, verdict: Verdict) -> bool:
+        lines = verdict.input.split("\n")
+        room = self.size.width - INDENT
+        return len(lines) > INPUT_LINES or any(len(line) > room for line in lines)

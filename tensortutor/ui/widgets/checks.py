@@ -1,10 +1,13 @@
 """The tab that shows what the checks found, one line each, unfolding what failed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatchmethod
-from typing import Any
+from typing import Any, ClassVar
 
-from textual.app import ComposeResult
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult, RenderResult
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -26,6 +29,62 @@ from tensortutor.ui.widgets.explanation import rows_of
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
 
 
+class Raising(Static):
+    """What ended the program before its checks: the error, where it was, and what it means."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"check--label", "check--detail"}
+
+    def __init__(self) -> None:
+        super().__init__(id="checks-raised")
+        self._event: Raised | None = None
+        self._rows: list[tuple[str, str]] = []
+
+    def on_mount(self) -> None:
+        """Nothing has been raised."""
+        self.clear()
+
+    def clear(self) -> None:
+        """A run begins."""
+        self._event, self._rows, self.display = None, [], False
+
+    def show(self, event: Raised) -> None:
+        """The error itself."""
+        self._event, self.display = event, True
+        self.refresh(layout=True)
+
+    def explain(self, rows: Iterable[tuple[str, str]]) -> None:
+        """What is known about it: labels and texts."""
+        self._rows = list(rows)
+        self.refresh(layout=True)
+
+    def render(self) -> RenderResult:
+        """The error's last line, then labelled rows."""
+        event = self._event
+        if event is None:
+            return ""
+        label = self.get_component_rich_style("check--label")
+        detail = self.get_component_rich_style("check--detail")
+        said = visible(f"{event.type}: {event.message}" if event.message else event.type)
+        rows = Table.grid(expand=True, padding=(0, 1, 0, 0))
+        rows.add_column(width=8, no_wrap=True)
+        rows.add_column(ratio=1)
+        if event.frames and event.frames[-1].line:
+            frame = event.frames[-1]
+            where = f"line {frame.line}: {visible(frame.code.strip())}"
+            rows.add_row(Text("where", label), Text(where, detail))
+        for word, text in self._rows:
+            rows.add_row(Text(word, label), Text(visible(text), detail))
+        both = Table.grid(expand=True)
+        both.add_row(Text(said, Style(bold=True)))
+        both.add_row(rows)
+        return both
+
+
+def _function(verdict: Verdict) -> str:
+    """The function of the learner's that a check has called; the check's name if it tells none."""
+    return verdict.called.partition("(")[0] or verdict.check
+
+
 class ChecksPane(ResultPane):
     """What the lesson asks for, and how far the learner's code is."""
 
@@ -35,12 +94,14 @@ class ChecksPane(ResultPane):
         super().__init__(id="pane-checks")
         self._lines: dict[str, CheckLine] = {}
         self._judged = False
+        self._failures: list[Verdict] = []
         self._catches: dict[str, list[str]] = {}
         self._about: Callable[[str], str] = str
 
     def compose(self) -> ComposeResult:
         """A word above, the checks, and room for what passing opens."""
         with VerticalScroll(id="checks", can_focus=False):
+            yield Raising()
             yield Static(id="checks-word", markup=False)
             yield Static(id="checks-passed")
 
@@ -72,6 +133,8 @@ class ChecksPane(ResultPane):
         if not occasion.checking:
             return
         self._judged = True
+        self._failures = []
+        self._raising.clear()
         self._list(occasion.lesson.judge.checks)
         self._say("")
         self.query_one("#checks-passed", Static).display = False
@@ -81,7 +144,7 @@ class ChecksPane(ResultPane):
         """A run that was given up leaves no check waiting."""
         for line in self._lines.values():
             if self._judged and line.state in ("running", "waiting"):
-                line.show("unknown")
+                self._give_up(line)
 
     def take(self, events: Sequence[Event]) -> None:
         """Show verdicts as they come."""
@@ -140,32 +203,47 @@ class ChecksPane(ResultPane):
     def _(self, event: Explained) -> None:
         if event.check:
             self._line(event.check).explain(rows_of(event, self._about))
+        elif self._raising.display:
+            self._raising.explain(rows_of(event, self._about))
 
     @_show.register
     def _(self, event: Raised) -> None:
-        if self._is_waiting():
-            self._say(f"The program raised {visible(event.type)} before all checks were done.")
+        if self._is_waiting() and event.type != "KeyboardInterrupt":
+            self._raising.show(event)
+            self._say("The checks need a program that runs to its end.")
 
     @_show.register
     def _(self, event: Judged) -> None:
         for check in event.missing:
-            self._line(check).show("unknown")
+            self._give_up(self._line(check))
 
     @_show.register
     def _(self, _event: Finished) -> None:
         self.forget()
 
     def _fail(self, verdict: Verdict) -> None:
-        """Unfold what is wrong with the first check that fails: others may fail for its mistake."""
-        failed = [line for line in self._lines.values() if line.state == "failed"]
-        first = next(iter(failed), None)
-        if first is None or first.verdict is None:
-            self._line(verdict.check).show("failed", verdict)
-        elif first.verdict.failure == verdict.failure:
-            self._line(verdict.check).show("failed", verdict, folded=AS_ABOVE)
-            first.show("failed", first.verdict, alike=first.alike + 1)
+        """Unfold what is wrong with the first failure of each function: others of the same
+        function may have the same cause."""
+        same = [one for one in self._failures if _function(one) == _function(verdict)]
+        self._failures.append(verdict)
+        line = self._line(verdict.check)
+        if not same:
+            line.show("failed", verdict)
+        elif same[0].failure == verdict.failure:
+            line.show("failed", verdict, folded=AS_ABOVE)
+            first = self._line(same[0].check)
+            first.show("failed", same[0], alike=first.alike + 1)
         else:
-            self._line(verdict.check).show("failed", verdict, folded=PERHAPS)
+            line.show("failed", verdict, folded=PERHAPS)
+
+    def _give_up(self, line: CheckLine) -> None:
+        """A check will not be done. What ended the program says why, if that is known."""
+        line.show("unknown")
+        line.display = not self._raising.display
+
+    @property
+    def _raising(self) -> Raising:
+        return self.query_one(Raising)
 
     def _is_waiting(self) -> bool:
         return any(line.state in ("waiting", "running") for line in self._lines.values())
@@ -183,6 +261,7 @@ class ChecksPane(ResultPane):
             for check in checks:
                 self._line(check)
         for line in self._lines.values():
+            line.display = True
             line.show("waiting")
 
     def _line(self, check: str) -> CheckLine:

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
@@ -43,6 +44,8 @@ OWN = {
     "cursor-gutter": "text-area--cursor-gutter",
 }
 """What Textual's text area has styles for."""
+CUT = "cut"
+"""The sign at the edge where a line goes on."""
 LEAST_NOTE = 10
 """Cells; less says nothing."""
 LINE_END = re.compile("\r\n|\r|\n")
@@ -93,7 +96,7 @@ class CodeArea(TextArea):
     """Python, coloured, without wrapping."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"editor--{name}" for name in (*COLOURS, *MARKS, *LAYERS, NOTE)
+        f"editor--{name}" for name in (*COLOURS, *MARKS, *LAYERS, NOTE, CUT)
     }
     document: CodeDocument
     selection: Reactive[Selection] = reactive(
@@ -229,6 +232,8 @@ class CodeArea(TextArea):
 
     def adopt(self, document: CodeDocument) -> None:
         """Show this document from now on. The caller sees to cursor and history."""
+        # The old place may be outside of the new text, and a scrollbar that comes asks for it.
+        self.set_reactive(CodeArea.selection, Selection())
         self.document = document
         self.wrapped_document = WrappedDocument(document, tab_width=self.indent_width)
         self.navigator = DocumentNavigator(self.wrapped_document)
@@ -324,8 +329,18 @@ class CodeArea(TextArea):
         if note := self.note_of(row):
             code = sum(segment.cell_length for segment in segments)
             segments.append(Segment(fitting(note, left + width - code), ground + self._look(NOTE)))
-        strip = Strip(segments).crop(left, left + width).extend_cell_length(width, ground)
+        whole = Strip(segments)
+        strip = whole.crop(left, left + width).extend_cell_length(width, ground)
+        if whole.cell_length - 1 > left + width and not self._is_cursor_at(row, left + width - 1):
+            # The line goes on: End leads there.
+            sign = Segment(symbols.current().pointer, ground + self._look(CUT))
+            strip = Strip([*strip.crop(0, width - 1), sign], width)
         return Strip.join([Strip(self._gutter(row, mark, is_current)), strip])
+
+    def _is_cursor_at(self, row: int, cell: int) -> bool:
+        """Whether the cursor stands in a cell, or behind it, of a line."""
+        at, column = self.cursor_location
+        return at == row and cell_len(self.document[row][:column]) >= cell
 
     def _gutter(self, row: int, mark: str | None, is_current: bool) -> list[Segment]:
         number = f"{row + self.line_number_start:>{self.gutter_width - 2}}"

@@ -56,16 +56,13 @@ class Editor(CheckedCode):
     def mark(self, lines: Mapping[int, str]) -> None:
         """Mark lines (from 1): "failed" where the error was raised, "called" on the way there.
 
-        The failed line comes into view. The cursor goes there too unless somebody is typing.
+        The failed line comes into view. The cursor stays where it is.
         """
         self.mark_lines(lines)
         failed = [line - 1 for line, kind in lines.items() if kind == "failed"]
         if not failed or failed[0] >= self.document.line_count:
             return
-        if self.has_focus:
-            self.scroll_to_region(Region(0, failed[0], 1, 1), animate=False)
-        else:
-            self.move_cursor((failed[0], 0), center=True)
+        self.scroll_to_region(Region(0, failed[0], 1, 1), animate=False)
 
     # Programs
 

@@ -13,7 +13,7 @@ class KeyBar(Widget):
     """One line. Keys come in the order in which the screen binds them.
 
     word: shown at the right if there is room. names: other words for some bindings, by id;
-    "" hides the key. ahead: ids of those that come before all others.
+    "" hides the key. ahead: ids of those that come before all others, in this order.
     """
 
     ALLOW_SELECT = False
@@ -36,7 +36,8 @@ class KeyBar(Widget):
         for _, binding, enabled, _ in self.screen.active_bindings.values():
             if binding.show and enabled and self._word_for(binding):
                 first.setdefault(binding.action, binding)
-        return sorted(first.values(), key=lambda binding: binding.id not in self.ahead)
+        order = {name: place for place, name in enumerate(self.ahead)}
+        return sorted(first.values(), key=lambda binding: order.get(binding.id or "", len(order)))
 
     def render(self) -> RenderResult:
         """The keys, cut where the line ends."""

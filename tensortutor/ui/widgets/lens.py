@@ -35,15 +35,15 @@ class ModulesPane(LensPane):
     def __init__(self) -> None:
         super().__init__(id="pane-modules")
 
-    def present(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[Event]) -> None:
         """A tree for the modules, a table for the optimizers."""
         from textual.widgets import Tree
 
+        from tensortutor.lens.table_text import table_lines
         from tensortutor.lens.tables import optimizer_table
-        from tensortutor.lens.text import table_lines
         from tensortutor.lens.trees import module_tree
 
-        for event in events:
+        for event in self.relevant(events):
             if isinstance(event, Modules):
                 tree: Tree[str] = Tree("modules", id="modules")
                 tree.show_root = False
@@ -86,14 +86,15 @@ class GraphPane(LensPane):
         self._graph, self._step = None, 0
         super().forget()
 
-    def present(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[Event]) -> None:
         """A tree for each tensor that no other tree contains."""
         from textual.widgets import Tree
 
         from tensortutor.lens.trees import graph_tree, root_title
 
-        event = events[-1]
-        assert isinstance(event, Graph)
+        event = next(reversed(self.relevant(events)), None)
+        if not isinstance(event, Graph):
+            return
         self._graph = event
         tree: Tree[str] = Tree("graphs", id="graph")
         tree.show_root = False
@@ -173,10 +174,11 @@ class ProfilePane(LensPane):
         """Who asks for a profile wants to see it."""
         return any(self.concerns(event) for event in events)
 
-    def present(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[Event]) -> None:
         """The shares of a step, the operators, memory."""
-        event = events[-1]
-        assert isinstance(event, Profile)
+        event = next(reversed(self.relevant(events)), None)
+        if not isinstance(event, Profile):
+            return
         self._profile = event
         self.room.remove_children()
         page = VerticalScroll(Static("", id="profile", markup=False), can_focus=True)
@@ -192,7 +194,7 @@ class ProfilePane(LensPane):
         from dataclasses import replace
 
         from tensortutor.lens import tables
-        from tensortutor.lens.text import table_lines
+        from tensortutor.lens.table_text import table_lines
 
         if self._profile is None:
             return

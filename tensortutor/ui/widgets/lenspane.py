@@ -51,16 +51,12 @@ class LensPane(ResultPane):
         """Its kinds, when there is something in them."""
         return isinstance(event, self.KINDS) and has_content(event)
 
-    def take(self, events: Sequence[Event]) -> None:
-        """Show what concerns this pane."""
+    def relevant(self, events: Sequence[Event]) -> list[Event]:
+        """Those of the events that concern this pane; if there are any, the word goes."""
         mine = [event for event in events if self.concerns(event)]
         if mine:
             self.query_one(".lens-word").display = False
-            self.present(mine)
-
-    def present(self, events: Sequence[Event]) -> None:
-        """Show events of its kinds."""
-        raise NotImplementedError
+        return mine
 
 
 def has_content(event: Event) -> bool:

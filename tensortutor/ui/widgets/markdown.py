@@ -2,6 +2,7 @@
 
 from markdown_it import MarkdownIt
 from pygments.token import Token  # type: ignore[import-untyped,unused-ignore]
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.content import Content
 from textual.highlight import HighlightTheme, highlight
@@ -10,6 +11,7 @@ from textual.widgets.markdown import MarkdownBlock, MarkdownFence
 
 from tensortutor.plaintext import visible
 from tensortutor.ui.terminal import symbols
+from tensortutor.ui.widgets.wrapping import CodeLabel
 
 
 class CodeColours(HighlightTheme):
@@ -32,6 +34,17 @@ class CodeColours(HighlightTheme):
 
 class Fence(MarkdownFence):
     """A block of code."""
+
+    DEFAULT_CSS = """
+    Fence {
+        overflow: hidden hidden;
+        & > Label { width: 1fr; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        """The code; long lines are broken, with a mark."""
+        yield CodeLabel(self._highlighted_code, id="code-content", expand=True)
 
     @classmethod
     def highlight(cls, code: str, language: str, ansi: bool = False, dark: bool = False) -> Content:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
+from textual.events import Key
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Input, OptionList, Static
@@ -37,6 +38,10 @@ class Given(Message):
         self.problem = problem
 
 
+class Touched(Message):
+    """Somebody answers in a field: it is to be seen."""
+
+
 class TypedField(Input):
     """Answers that are typed: numbers, text, shapes."""
 
@@ -49,6 +54,12 @@ class TypedField(Input):
         """Show an earlier answer."""
         self.value = answers.shown(self._quiz, value)
 
+    @on(Input.Changed)
+    def _touch(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.has_focus:
+            self.post_message(Touched())
+
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:
         event.stop()
@@ -58,7 +69,60 @@ class TypedField(Input):
             self.post_message(Given(None, str(error)))
 
 
-class ChoiceField(OptionList):
+class ListField(OptionList):
+    """A list to answer in. Letters are its own, and paging is the text's around it."""
+
+    def on_key(self, event: Key) -> None:
+        """A letter or digit goes to the next line that begins with it. None is a command here:
+        who writes an answer out must not run or leave anything."""
+        character = event.character or ""
+        if event.is_printable and character.isalnum():
+            event.stop()
+            event.prevent_default()
+            self.jump(character)
+
+    def jump(self, character: str) -> None:
+        """Highlight the next line that begins with a character, if there is one."""
+        count = self.option_count
+        here = self.highlighted if self.highlighted is not None else -1
+        for index in (*range(here + 1, count), *range(here + 1)):
+            if self.words(index).lower().startswith(character.lower()):
+                self.highlighted = index
+                self.post_message(Touched())
+                return
+
+    def words(self, index: int) -> str:
+        """What a line says."""
+        raise NotImplementedError
+
+    def action_page_down(self) -> None:
+        """Page the text: these lists are short."""
+        self._page(1)
+
+    def action_page_up(self) -> None:
+        """Page the text back."""
+        self._page(-1)
+
+    def _page(self, pages: int) -> None:
+        for node in self.ancestors:
+            if isinstance(node, VerticalScroll):
+                if pages > 0:
+                    node.scroll_page_down(animate=False)
+                else:
+                    node.scroll_page_up(animate=False)
+
+    def action_cursor_down(self) -> None:
+        """One line down."""
+        super().action_cursor_down()
+        self.post_message(Touched())
+
+    def action_cursor_up(self) -> None:
+        """One line up."""
+        super().action_cursor_up()
+        self.post_message(Touched())
+
+
+class ChoiceField(ListField):
     """Answers that are chosen: truth and choice."""
 
     chosen = reactive(-1)
@@ -73,6 +137,10 @@ class ChoiceField(OptionList):
             Option(OutsideText(f"{signs.chosen if i == chosen else signs.ahead} {value}").content)
             for i, value in enumerate(self._values)
         ]
+
+    def words(self, index: int) -> str:
+        """One of the answers."""
+        return str(self._values[index])
 
     def show(self, value: Any) -> None:
         """Show an earlier answer."""
@@ -90,7 +158,7 @@ class ChoiceField(OptionList):
         self.post_message(Given(self._values[event.option_index]))
 
 
-class OrderField(OptionList):
+class OrderField(ListField):
     """Lines to be put into order: pick one up, carry it, put it down; Enter answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.ORDER]
@@ -98,6 +166,7 @@ class OrderField(OptionList):
     def __init__(self, quiz: Quiz) -> None:
         self._order = list(quiz.choices)
         self._held = False
+        self._is_touched = False
         super().__init__(*self._prompts(), compact=True, classes="field -order")
 
     @property
@@ -105,15 +174,21 @@ class OrderField(OptionList):
         """The lines in their order of the moment."""
         return list(self._order)
 
+    def words(self, index: int) -> str:
+        """One of the lines."""
+        return self._order[index].lstrip()
+
     def show(self, value: Any) -> None:
         """Show an earlier answer."""
         if sorted(value) == sorted(self._order):
             self._order = list(value)
+            self._is_touched = True
             self._draw(self.highlighted or 0)
 
     def action_hold(self) -> None:
         """Pick the line up, or put it down."""
         self._held = not self._held
+        self._is_touched = True
         self._draw(self.highlighted or 0)
 
     def action_carry(self, steps: int) -> None:
@@ -121,6 +196,7 @@ class OrderField(OptionList):
         here = self.highlighted or 0
         there = here + steps
         if 0 <= there < len(self._order):
+            self._is_touched = True
             self._order.insert(there, self._order.pop(here))
             self._draw(there)
 
@@ -137,6 +213,7 @@ class OrderField(OptionList):
             self.action_carry(steps)
         else:
             self.highlighted = max(0, min((self.highlighted or 0) + steps, len(self._order) - 1))
+        self.post_message(Touched())
 
     def _prompts(self) -> list[Option]:
         here = self.highlighted if self._held else None
@@ -156,7 +233,17 @@ class OrderField(OptionList):
         event.stop()
         self._held = False
         self._draw(event.option_index)
-        self.post_message(Given(self.lines))
+        if self._is_touched:
+            self.post_message(Given(self.lines))
+        else:
+            key = cast("Tutor", self.app).key_name("order.hold")
+            self.post_message(
+                Given(
+                    None,
+                    f"No line has been moved. {key} picks one up, the arrows move it, {key} puts "
+                    "it down, and Enter answers.",
+                )
+            )
 
 
 Field = TypedField | ChoiceField | OrderField
@@ -204,6 +291,8 @@ class Question(Vertical):
         self._given = given
         self._gate = gate
         self._held = held
+        self._last = ""
+        self._guess = ""
         self.field: Field = FIELDS[quiz.kind](quiz)
         entitle(self, OutsideText("Predict, then run" if gate else "Question"))
 
@@ -230,6 +319,7 @@ class Question(Vertical):
         except answers.NotAnAnswer:
             return  # the question has changed since it was answered
         self.field.show(value)
+        self._last = answers.shown(self.quiz, value)
         if self._held:
             await self.hold(value)
         else:
@@ -239,8 +329,14 @@ class Question(Vertical):
         """Keep an answer as a guess. then: what happens next."""
         said = answers.shown(self.quiz, value)
         guess = f"Your guess: {said}." if "\n" not in said else "Your guess is kept."
+        self._guess = guess
         self._say(f"{guess} {then}".rstrip(), "")
         await self.query(".explain").remove()
+
+    def settle(self) -> None:
+        """Another question was answered: what was said to happen next is old."""
+        if self._guess and self.verdict.startswith(self._guess):
+            self._say(self._guess, "")
 
     async def judge(self, value: Any, own: Quiz | None = None) -> None:
         """Say whether an answer is right, and why. own: the question as the learner's own code
@@ -252,6 +348,12 @@ class Question(Vertical):
         text = answers.explanation(own or self.quiz, value)
         if text:
             await self.mount(Text(text, classes="explain"))
+
+    @property
+    def unsent(self) -> str:
+        """What was typed into the field and not given as an answer; "" if nothing was."""
+        typed = self.field.value.strip() if isinstance(self.field, TypedField) else ""
+        return "" if typed == self._last else typed
 
     @property
     def verdict(self) -> str:
@@ -287,4 +389,11 @@ class Question(Vertical):
         if event.problem:
             self._say(event.problem, "-unclear")
         else:
+            if isinstance(self.field, TypedField):
+                self._last = self.field.value.strip()
             self.post_message(self.Answered(self, event.value))
+
+    @on(Touched)
+    def _be_seen(self, event: Touched) -> None:
+        event.stop()
+        self.scroll_visible(animate=False)

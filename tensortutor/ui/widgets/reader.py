@@ -1,10 +1,14 @@
 """The text of a step: prose, failing programs, questions and hints, in the order of the file."""
 
+from typing import ClassVar
+
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
 from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Look, Pane, Prose, Quiz, Try
 from tensortutor.learner.lesson_session import LessonSession
+from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.widgets.markdown import Text, fenced
 from tensortutor.ui.widgets.pointers import Pointer, Pointers
@@ -13,6 +17,8 @@ from tensortutor.ui.widgets.questions import Question
 
 class Reader(VerticalScroll, can_focus=True):
     """Shows one step at a time."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.READER]
 
     _pointers = Pointers([])
 

@@ -56,10 +56,11 @@ class TensorsPane(LensPane):
         self._event, self._marked, self._sorted, self._wanted = None, "", 0, ""
         super().forget()
 
-    def present(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[Event]) -> None:
         """Show the table of the last event."""
-        event = events[-1]
-        assert isinstance(event, Tensors)
+        event = next(reversed(self.relevant(events)), None)
+        if not isinstance(event, Tensors):
+            return
         self._event = event
         self._fill()
 
@@ -67,14 +68,14 @@ class TensorsPane(LensPane):
         """The tensors that were chosen, in the order that was chosen."""
         from textual.widgets import DataTable
 
-        from tensortutor.lens.choose import ORDERS, chosen
         from tensortutor.lens.tables import tensor_table
+        from tensortutor.lens.tensor_filter import ORDERS, matching_rows
 
         event = self._event
         if event is None:
             return
         table = tensor_table(event)
-        rows = chosen(event.tensors, self._wanted)
+        rows = matching_rows(event.tensors, self._wanted)
         if self._sorted:
             rows.sort(key=lambda row: ORDERS[self._sorted - 1][1](event.tensors[row]))
         used = [i for i in ORDER if any(row[i] for row in table.rows)]
@@ -132,7 +133,7 @@ class TensorsPane(LensPane):
 
     def action_sort(self) -> None:
         """The next order; after the last, as the program has it."""
-        from tensortutor.lens.choose import ORDERS
+        from tensortutor.lens.tensor_filter import ORDERS
 
         if self._event is None:
             return
@@ -145,7 +146,7 @@ class TensorsPane(LensPane):
         """Ask which tensors to show; the table follows while one types."""
         from textual.widgets import Input
 
-        from tensortutor.lens.choose import HELP
+        from tensortutor.lens.tensor_filter import HELP
 
         if self._event is None:
             return

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import ClassVar
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
@@ -13,13 +13,15 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from tensortutor.ui.terminal import symbols
+from tensortutor.ui.widgets.wrapping import margin, pieces
 
 Line = tuple[str, str]
 """A kind (one of KINDS) and a text without line breaks or control characters."""
 
 KINDS = ("out", "err", "note", "error", "head", "why")
 WRAPPED = ("note", "head", "why")
-"""Kinds that are prose: they wrap between words, and stay indented as they begin."""
+"""Kinds that are prose: they wrap between words, and stay indented as they begin. Others break
+with a mark at the margin."""
 MAX_LINES = 10_000
 SLACK = 1_000
 """Lines beyond MAX_LINES before the oldest are dropped: dropping costs a pass over all."""
@@ -167,6 +169,5 @@ def _cut(kind: str, text: str, width: int) -> list[str]:
     if kind in WRAPPED:
         indent = text[: len(text) - len(text.lstrip())]
         return textwrap.wrap(text, width, subsequent_indent=indent) or [""]
-    if text.isascii():
-        return [text[i : i + width] for i in range(0, len(text), width)]
-    return chop_cells(text, width) or [""]
+    first, *others = pieces(text, width)
+    return [first, *(margin() + other for other in others)]

@@ -18,7 +18,15 @@ import torch
 
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, GraphRoot
 from tensortutor.worker.lens import access, object_finder, tensor_values
+from tensortutor.worker.lens.graph_nodes import (
+    Piece,
+    describe_after,
+    mark_accumulated,
+    saved_by,
+    walk,
+)
 from tensortutor.worker.lens.snapshots import dispatch_on, profiling, tracing, transforming
+from tensortutor.worker.lens.tensor_names import TensorNames
 
 ENGINE = "_engine_run_backward"
 """What `backward` and `grad` call; a function of torch's own that is not public."""
@@ -148,10 +156,6 @@ class Heard:
 
     def __init__(self, frame: FrameType, outputs: Any, inputs: Any) -> None:
         """inputs: the leaves that get a `.grad`, () for all, None if none does."""
-        # Imported here: it builds on this module.
-        from tensortutor.worker.lens.graph import Piece, mark_accumulated, walk
-        from tensortutor.worker.lens.tensor_names import TensorNames
-
         finder = object_finder.Finder()
         finder.search(object_finder.Namespace("", {**frame.f_globals, **frame.f_locals}))
         self._labels = tensor_names = TensorNames(finder.found)
@@ -192,8 +196,6 @@ class Heard:
 
     def capture(self, line: int, count: int) -> Capture:
         """What was heard, as data."""
-        from tensortutor.worker.lens.graph import describe_after, saved_by
-
         nodes = []
         functions = {self._piece.numbers[id(f)]: f for f in self._piece.functions}
         for node in self._piece.nodes:

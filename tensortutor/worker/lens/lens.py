@@ -72,7 +72,6 @@ class Lens:
 
     def report(self, namespace: dict[str, Any], error: BaseException | None) -> Iterator[Event]:
         """What there is to say of a program that has ended, with `error` if it raised."""
-        budget = Budget()
         with access.quietly():
             if self._lines is not None:
                 self._lines.finish(namespace)
@@ -80,7 +79,7 @@ class Lens:
             elif self._look.trace and not isinstance(error, SyntaxError):
                 yield Trace((), note=NOT_FOLLOWED)
             if self._look.names:
-                yield from self._names(namespace, error, budget)
+                yield from self._names(namespace, error, Budget())
             if self._profiler is not None:
                 yield attempt(self._profiler.told, lambda why: Profile(0.0, (), note=why))
 

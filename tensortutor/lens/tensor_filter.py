@@ -32,7 +32,7 @@ def _value(one: TensorInfo, which: str) -> float:
     return float(found)
 
 
-def chosen(tensors: Iterable[TensorInfo], wanted: str) -> list[int]:
+def matching_rows(tensors: Iterable[TensorInfo], wanted: str) -> list[int]:
     """The positions of the tensors that every word of `wanted` holds for; all for no words."""
     words = wanted.lower().split()
     return [

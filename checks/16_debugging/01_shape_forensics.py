@@ -1,0 +1,265 @@
+"""Judges lessons/16_debugging/01_shape_forensics.md."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tensortutor.checking import (
+    accepted,
+    background,
+    check,
+    equivalent,
+    expect_close,
+    expect_equal,
+    expect_shape,
+    expect_true,
+    hinted,
+    key_line_shown,
+    mutant,
+)
+
+background(
+    "It stops with an error, and behind the error wait two more wrong shapes.",
+    "One of them raises nothing.",
+)
+
+key_line_shown(
+    "Flatten",
+    because="the layer stands in the case too; the exercise is to find which of them is wrong",
+)
+
+equivalent(
+    "return nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), "
+    "nn.Flatten(), nn.Linear(8 * side * side, classes))",
+    "return nn.Sequential(nn.Conv2d(1, 8, 3), nn.MaxPool2d(2), nn.ReLU(), "
+    "nn.Flatten(), nn.Linear(8 * side * side, classes))",
+    because="the largest of several ReLUs is the ReLU of the largest",
+)
+equivalent(
+    'x = torch.from_numpy(d["images"]).float()[:, None] / 16',
+    'x = torch.from_numpy(d["images"])[:, None] / 16',
+    because="a division of whole numbers gives float32 too",
+)
+equivalent("with torch.no_grad():", "if True:", because="the score is the same, with a graph")
+equivalent(
+    "with torch.no_grad():",
+    "with torch.enable_grad():",
+    because="the score is the same, with a graph",
+)
+equivalent(
+    "model = build(8, 10)",
+    "model = build(9, 10)",
+    because="(9 - 2) // 2 is 3 as well: it is the same model",
+)
+
+FLATTEN = "The batch is axis 0, and no module of this model may touch it."
+SIDE = "A window of 3 without padding takes 2 off each side; cells of 2 halve what is left."
+MEET = "Both sides of == have the shape (batch,)."
+
+
+def images(rng, device, size=None, batch=None):
+    size = size or rng.randint(8, 20)
+    batch = batch or rng.randint(2, 9)
+    return torch.rand(batch, 1, size, size, device=device), size
+
+
+@check("the program reaches 0.9", holds="This program should print an accuracy above 0.9.")
+def score(answer, rng, device):
+    expect_true(
+        isinstance(answer.score, float) and answer.score > 0.9,
+        f"score is {answer.score!r}",
+        hint=MEET,
+    )
+
+
+@check(
+    "data and training are as they were",
+    holds="Mend all three, and leave data and training as they are.",
+)
+def as_before(answer, rng, device):
+    hint = "The faults are in build and accuracy."
+    expect_equal(answer.x.dtype, torch.float32, name="the dtype of x", hint=hint)
+    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
+    expect_equal(answer.y.dtype, torch.int64, name="the dtype of y", hint=hint)
+    expect_shape(answer.model(answer.x[:3]), (3, 10), name="the scores of 3 images", hint=hint)
+
+
+@check("images of 8 by 8, as in the program", holds="The result is (batch, classes).")
+def digits(answer, rng, device):
+    x, _ = images(rng, device, size=8)
+    classes = rng.randint(2, 30)
+    model = answer.build(8, classes).to(device)
+    expect_shape(model(x), (len(x), classes), name="the scores", hint=FLATTEN)
+
+
+@check(
+    "images of other sizes",
+    holds=[
+        "makes a model for images (batch, 1, size, size)",
+        "It works for every size from 8 on and for a batch of one.",
+    ],
+    side="every size",
+)
+def sizes(answer, rng, device):
+    for extra in (rng.choice([0, 2, 4]), rng.choice([1, 3, 5])):
+        x, size = images(rng, device, size=9 + extra)
+        classes = rng.randint(2, 30)
+        z = answer.build(size, classes).to(device)(x)
+        expect_shape(z, (len(x), classes), name=f"the scores for size {size}", hint=SIDE)
+
+
+@check("a batch of one", holds="for a batch of one", side="a batch of one")
+def one(answer, rng, device):
+    x, size = images(rng, device, batch=1)
+    z = answer.build(size, 4).to(device)(x)
+    expect_shape(z, (1, 4), name="the scores of one image", hint=FLATTEN)
+    z = torch.randn(1, 5, device=device)
+    got = answer.accuracy(z, z.argmax(1))
+    expect_equal(got, 1.0, name="the accuracy of one right answer", hint=MEET)
+
+
+@check(
+    "each image is judged by itself",
+    hint=FLATTEN,
+    holds="images (batch, 1, size, size)",
+)
+def apart(answer, rng, device):
+    x, size = images(rng, device, batch=4)
+    model = answer.build(size, 3).to(device).eval()
+    whole = model(x)
+    expect_close(whole[2:3], model(x[2:3]), name="the scores of image 2", hint=FLATTEN, rtol=1e-4)
+
+
+@check(
+    "the layers are kept",
+    holds="one convolution with 8 windows of 3 by 3 and no padding, a maximum over cells of 2 by 2",
+)
+def layers(answer, rng, device):
+    x, size = images(rng, device)
+    classes = rng.randint(2, 9)
+    model = answer.build(size, classes).to(device)
+    model(x)
+    side = (size - 2) // 2
+    wanted = 8 * 9 + 8 + classes * 8 * side * side + classes
+    got = sum(p.numel() for p in model.parameters())
+    expect_equal(got, wanted, name=f"the number of parameters for size {size}", hint=SIDE)
+    convs = [m for m in model.modules() if isinstance(m, nn.Conv2d)]
+    expect_equal(len(convs), 1, name="the number of convolutions")
+    kept = (convs[0].padding in (0, (0, 0))) and convs[0].kernel_size == (3, 3)
+    expect_true(kept, "the convolution has another window or padding", hint=SIDE)
+    *_, linear = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    x = torch.randn(2, 1, size, size, device=device)
+    with torch.no_grad():
+        features = F.max_pool2d(convs[0](x).relu(), 2).flatten(1)
+        expect_close(model(x), linear(features), name="the scores", hint="Keep the layers' order.")
+
+
+@check(
+    "the share of right answers",
+    holds=[
+        "is the share of right answers as a float, for scores",
+        "labels (batch,)",
+    ],
+)
+def share(answer, rng, device):
+    n, k = rng.randint(5, 40), rng.randint(3, 9)
+    z = torch.randn(n, k, device=device, dtype=rng.choice([torch.float32, torch.float64]))
+    y = z.argmax(1)
+    wrong = rng.randint(1, n - 1)
+    y[:wrong] = (y[:wrong] + 1) % k
+    got = answer.accuracy(z, y)
+    expect_true(isinstance(got, float), "accuracy does not return a float")
+    expect_close(torch.tensor(got), torch.tensor((n - wrong) / n), name="the accuracy", hint=MEET)
+
+
+@mutant("flattens the batch too", caught_by=digits)
+def build(size, classes):
+    side = (size - 2) // 2
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(0),
+        nn.Linear(8 * side * side, classes),
+    )  # fmt: skip
+
+
+@mutant("writes the number from the message", caught_by=sizes)
+def build(size, classes):
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(72, classes)
+    )
+
+
+@mutant("pads the convolution so that the old formula holds", caught_by=layers)
+def build(size, classes):
+    side = size // 2
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(8 * side * side, classes),
+    )  # fmt: skip
+
+
+@mutant("drops the maximum over cells", caught_by=layers)
+def build(size, classes):
+    side = size - 2
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * side * side, classes)
+    )
+
+
+@mutant("subtracts after halving", caught_by=sizes)
+def build(size, classes):
+    side = -(-(size - 2) // 2)
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(8 * side * side, classes),
+    )  # fmt: skip
+
+
+@mutant("compares each answer with every label", caught_by=share)
+def accuracy(z, y):
+    return (z.argmax(1, keepdim=True) == y).float().mean().item()
+
+
+@mutant("squeezes a batch of one away", caught_by=one)
+def accuracy(z, y):
+    said = z.argmax(1, keepdim=True).squeeze()
+    return sum(int(s) == int(t) for s, t in zip(said, y)) / len(y)
+
+
+@mutant("takes the best row of each class", caught_by=share)
+def accuracy(z, y):
+    return (z.argmax(0)[:1] == y).float().mean().item()
+
+
+@mutant("returns a tensor", caught_by=share)
+def accuracy(z, y):
+    return (z.argmax(1) == y).float().mean()
+
+
+@hinted(1, reaches=digits)
+def build(size, classes):
+    side = (size - 2) // 2
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(1),
+        nn.Linear(8 * side * side, classes),
+    )  # fmt: skip
+
+
+@accepted("a class with LazyLinear, which asks its first input")
+def build(size, classes):
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.LazyLinear(classes)
+    )
+
+
+@accepted("asks the layers for their size, and adds an axis to the labels")
+def build(size, classes):
+    first = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(1))
+    with torch.no_grad():
+        features = first(torch.zeros(1, 1, size, size)).shape[1]
+    first.append(nn.Linear(features, classes))
+    return first
+
+
+def accuracy(z, y):
+    said = z.argmax(1, keepdim=True)
+    return (said == y[:, None]).double().mean().item()

@@ -1,0 +1,53 @@
+"""Reads files that somebody else has put there: never waits for one that is no file."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from tensortutor.course.problems import Report
+
+LARGEST = 64 << 20
+KINDS = {
+    stat.S_IFDIR: "it is a folder",
+    stat.S_IFIFO: "it is a FIFO, not a file",
+    stat.S_IFCHR: "it is a device, not a file",
+    stat.S_IFBLK: "it is a device, not a file",
+}
+
+
+def read_file(path: Path) -> bytes:
+    """What is in a file. Raises OSError, with words for people in `strerror`.
+
+    A FIFO without a writer would be waited for without end, and a device may never end.
+    """
+    try:
+        # What is no file fails or opens at once, and becomes nobody's terminal.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if path.is_symlink():
+            words = f"it is a link to {os.readlink(path)}, which is not there"
+            raise OSError(errno.ELOOP, words, str(path)) from None
+        raise
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(error.errno, "it is a socket, not a file", str(path)) from None
+        raise
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, KINDS.get(kind, "it is no file"), str(path))
+    with open(descriptor, "rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise OSError(errno.EFBIG, f"it has more than {LARGEST >> 20} MiB", str(path))
+    return data
+
+
+def read_course_file(path: Path, report: Report) -> bytes | None:
+    """What is in a file of a course. None if it cannot be read: then that is reported."""
+    try:
+        return read_file(path)
+    except OSError as error:
+        report.add(0, f"this file cannot be read: {error.strerror or error}")
+        return None
