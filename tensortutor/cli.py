@@ -140,6 +140,7 @@ def call(command: Command, options: AppOptions, arguments: argparse.Namespace) -
     module, _, function = command.function.partition(".")
     do = getattr(importlib.import_module(f"tensortutor.commands.{module}"), function)
     session = Session(options, Printer(), arguments.json)
+    session.allow_limits = getattr(arguments, "allow_limits", False)
     try:
         status: int = do(session, arguments)
         return status

@@ -9,6 +9,11 @@ CHAPTER = arg("name", metavar="CHAPTER", nargs="?", help="its id or its number; 
 ANYWAY = arg("--anyway", action="store_true", help="even if the lesson is locked")
 OWN_FILE = arg("file", metavar="FILE", nargs="?", help="default: your file of the lesson")
 ALL = arg("--all", action="store_true", help="tell every failure in full, not the first alone")
+ALLOW_LIMITS = arg(
+    "--allow-limits",
+    action="store_true",
+    help="let the lesson's course use more than the usual limits",
+)
 STEP = arg("--step", type=positive, metavar="N", help="one step, from 1")
 
 COMMANDS = (
@@ -49,6 +54,7 @@ COMMANDS = (
                 help="as --lens, and follow all passes of every loop, however long it takes",
             ),
             arg("--profile", action="store_true", help="show where its time and memory went"),
+            ALLOW_LIMITS,
             ANYWAY,
         ),
         json=True,
@@ -62,6 +68,7 @@ COMMANDS = (
             OWN_FILE,
             arg("--seed", type=seed, metavar="N", help="repeat the inputs of an earlier check"),
             ALL,
+            ALLOW_LIMITS,
             ANYWAY,
         ),
         json=True,
@@ -70,7 +77,7 @@ COMMANDS = (
         "watch",
         "watch.watch",
         "put the checks of a lesson to your code at each save, until Ctrl+C",
-        (LESSON, OWN_FILE, ALL, ANYWAY),
+        (LESSON, OWN_FILE, ALL, ALLOW_LIMITS, ANYWAY),
         json=True,
     ),
     Command(

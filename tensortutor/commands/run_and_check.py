@@ -135,7 +135,9 @@ def _program(session: Session, arguments: Namespace) -> tuple[Job, LessonSession
             f"--question {question + 1}{session.again(lesson)}"
         )
     source = session.workspace.load(lesson, index)
-    job = program_job(lesson, source, file_name(lesson, index), session.limits)
+    job = program_job(
+        lesson, source, file_name(lesson, index), session.limits, raised=session.may_raise(lesson)
+    )
     return replace(job, probes=work.proofs(source)), work
 
 
@@ -187,7 +189,7 @@ def check_once(
         return bool(given_up)
 
     source, name, again = _answer(session, lesson, file)
-    job = check_job(lesson, source, name, seed, session.limits)
+    job = check_job(lesson, source, name, seed, session.limits, raised=session.may_raise(lesson))
     heard = follow(session.runner(), job, None if enough is None else is_enough)
     # Of a check that is given up nothing is summed up.
     events = (e for e in heard if not (given_up and isinstance(e, (Judged, Finished))))

@@ -19,6 +19,7 @@ from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.lesson_session import LessonSession
+from tensortutor.learner.limits_consent import LimitsConsent, sentence
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import read_settings
@@ -41,6 +42,8 @@ class Session:
         self.options = options
         self.printer = printer
         self.json = json
+        self.allow_limits = False
+        self._told_limits: set[str] = set()
         self._runner: Runner | None = None
 
     @cached_property
@@ -66,6 +69,27 @@ class Session:
         for notice in settings.notices:
             self.printer.note(notice)
         return settings.limits
+
+    @cached_property
+    def _limits_consent(self) -> LimitsConsent:
+        return LimitsConsent(self.paths.allowed_limits)
+
+    def may_raise(self, lesson: Lesson) -> bool:
+        """Whether a lesson's own limits hold: somebody else's course needs the learner's leave.
+
+        Says what it asks for, once for a lesson.
+        """
+        asked = self._limits_consent.asked(self.course, lesson, self.limits)
+        if asked and self.allow_limits:
+            self._limits_consent.allow(self.course, lesson)
+            return True
+        if asked and lesson.id not in self._told_limits:
+            self._told_limits.add(lesson.id)
+            self.printer.note(
+                f"{sentence(lesson, asked, self.limits)} It gets the usual limits. If you trust "
+                "its author, add --allow-limits to the command; that is remembered."
+            )
+        return not asked
 
     @cached_property
     def workspace(self) -> Workspace:

@@ -45,6 +45,12 @@ def find_course(path: Path | None = None) -> Path:
     raise CourseError([Problem(str(path or candidates[-1]), 0, _why_none(path, candidates))])
 
 
+def is_own(root: Path) -> bool:
+    """Whether this is the folder of the built-in course."""
+    package = Path(__file__).resolve().parent.parent
+    return root.resolve() in (package.parent, package)
+
+
 def open_course(root: Path) -> Course:
     """The course in `root` for learners: its lessons are read when they are opened.
 

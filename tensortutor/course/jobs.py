@@ -9,18 +9,23 @@ from tensortutor.protocol.jobs import Job, Judge, Limits
 
 def program_job(
     lesson: Lesson | None, source: str, filename: str, limits: Limits | None = None,
-    arguments: tuple[str, ...] = (), probes: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (), probes: tuple[str, ...] = (), raised: bool = True,
 ) -> Job:  # fmt: skip
-    """Run a program; in a lesson, with the lesson's scratch folder and limits."""
+    """Run a program; in a lesson, with the lesson's scratch folder and limits.
+
+    raised: the lesson's own limits hold (see `limits_for`).
+    """
     return Job(
         source, filename, arguments, scratch=scratch_name(lesson), probes=probes,
-        ranks=ranks_of(lesson), device=device_of(lesson), limits=limits_for(lesson, limits),
+        ranks=ranks_of(lesson), device=device_of(lesson),
+        limits=limits_for(lesson, limits, raised=raised),
     )  # fmt: skip
 
 
 def check_job(
     lesson: Lesson, source: str, filename: str, seed: int | None = None,
     limits: Limits | None = None, seeds: tuple[int, ...] = (), variant: str = "",
+    raised: bool = True,
 ) -> Job:  # fmt: skip
     """Put a lesson's checks to a program. Without a seed the inputs are fresh."""
     if seed is None:
@@ -31,7 +36,7 @@ def check_job(
     )  # fmt: skip
     return Job(
         source, filename, scratch=scratch_name(lesson), judge=judge, ranks=ranks_of(lesson),
-        device=device_of(lesson), limits=limits_for(lesson, limits),
+        device=device_of(lesson), limits=limits_for(lesson, limits, raised=raised),
     )  # fmt: skip
 
 
@@ -54,8 +59,11 @@ def device_of(lesson: Lesson | None) -> str:
     return "" if device == "any" else device
 
 
-def limits_for(lesson: Lesson | None, base: Limits | None = None) -> Limits:
-    """The limits of a run: `base`, raised where the lesson asks for more."""
+def limits_for(lesson: Lesson | None, base: Limits | None = None, *, raised: bool = True) -> Limits:
+    """The limits of a run: `base`, raised where the lesson asks for more.
+
+    raised: it may have that: the course is our own, or the learner has agreed.
+    """
     base = base or Limits()
-    asked = lesson.limits if lesson is not None else ()
+    asked = lesson.limits if lesson is not None and raised else ()
     return with_values(base, {name: max(value_of(base, name), value) for name, value in asked})

@@ -28,8 +28,11 @@ class Limit:
 
     def fits(self, value: Any) -> bool:
         """Whether this is such a value."""
-        kinds = (int,) if self.whole else (int, float)
-        return type(value) in kinds and self.smallest <= value <= self.largest
+        return self.fits_as_number(value) and not (self.whole and type(value) is float)
+
+    def fits_as_number(self, value: Any) -> bool:
+        """Whether it lies between both ends; a count may be written as 8.0 too."""
+        return type(value) in (int, float) and self.smallest <= value <= self.largest
 
 
 LIMITS = {

@@ -69,6 +69,11 @@ class Paths:
         return self.home / "runs_without_sandbox"
 
     @property
+    def allowed_limits(self) -> Path:
+        """What the learner lets courses use beyond the usual limits."""
+        return self.home / "allowed_limits.json"
+
+    @property
     def remembered(self) -> Path:
         """How the app was left."""
         return self.home / "remembered.json"

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.limits_consent import LimitsConsent
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.ui_state import UiState
@@ -67,6 +68,7 @@ class TutorApp(SearchApp):
         settings: LearnerSettings | None = None,
         remembered: UiState | None = None,
         consent: Path | None = None,
+        limits_consent: LimitsConsent | None = None,
         teaching: bool = False,
     ) -> None:
         super().__init__(course)
@@ -76,6 +78,7 @@ class TutorApp(SearchApp):
         self._first = lesson
         self.settings = settings or LearnerSettings()
         self.limits = self.settings.limits
+        self.limits_consent = limits_consent or LimitsConsent(None)
         self.remembered = remembered or UiState(None)
         self._consent = consent
         self.teaching = teaching
@@ -167,6 +170,14 @@ class TutorApp(SearchApp):
             if isinstance(screen, TutorScreen) and screen.take_stray(event):
                 return
         await super().on_event(event)
+
+    def confirm(
+        self, title: str, text: str, yes: str, no: str, answered: Callable[[bool | None], None]
+    ) -> None:
+        """Ask one question."""
+        from tensortutor.ui.screens.dialogs import Confirm
+
+        self.push_screen(Confirm(title, text, yes, no), answered)
 
     def _ask_consent(self, why: str) -> None:
         """Ask once whether programs may run with nothing around them."""
@@ -401,7 +412,7 @@ def run_app(options: AppOptions) -> int:
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, remembered=UiState(paths.remembered), consent=paths.consent,
-        teaching=options.teach,
+        limits_consent=LimitsConsent(paths.allowed_limits), teaching=options.teach,
     )  # fmt: skip
     garbage_collection.only_when_told()
     try:

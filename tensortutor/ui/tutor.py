@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual.screen import Screen
 
     from tensortutor.course.explain import Explainer
     from tensortutor.course.model import Course, Lesson
     from tensortutor.course.search import CourseIndex, Place
+    from tensortutor.learner.limits_consent import LimitsConsent
     from tensortutor.learner.progress import Progress
     from tensortutor.learner.settings import LearnerSettings
     from tensortutor.learner.ui_state import UiState
@@ -43,6 +46,7 @@ class Tutor(Protocol):
     runner: Runner
     settings: LearnerSettings
     limits: Limits
+    limits_consent: LimitsConsent
     teaching: bool
     put_aside: LearnerState | None
     sought: str
@@ -69,6 +73,11 @@ class Tutor(Protocol):
 
     def tell(self, sentence: str) -> None:
         """Show a sentence for a while."""
+
+    def confirm(
+        self, title: str, text: str, yes: str, no: str, answered: Callable[[bool | None], None]
+    ) -> None:
+        """Ask one question."""
 
     def key_name(self, name: str) -> str:
         """How the key of a binding is written, as remapped."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from tensortutor.course.jobs import check_job, program_job
 from tensortutor.course.model import Lesson
@@ -10,6 +11,7 @@ from tensortutor.protocol.events import Event, Explained, Finished, Judged, Rais
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui import describe
 from tensortutor.ui.lesson.guess_gate import GuessGate
+from tensortutor.ui.lesson.limits_gate import LimitsGate
 from tensortutor.ui.lesson.line_notes import LineNotes
 from tensortutor.ui.running.explained_runs import ExplainedRuns
 from tensortutor.ui.tutor import Tutor
@@ -52,6 +54,7 @@ class RunController:
         self._started = started
         self._once_more = False
         self._about_error = ""
+        self._limits_gate = LimitsGate(tutor)
 
     @property
     def _lesson(self) -> Lesson:
@@ -66,8 +69,12 @@ class RunController:
         if self._session.step.pane is None:
             self._tutor.tell("This step has no code to run.")
         elif self._may_run() and not self._gate.ask_first():
+            again = partial(self.run, profile=profile)
+            if self._limits_gate.ask_first(self._lesson, again):
+                return
             name, limits = self._editor.file_name, self._tutor.limits
-            job = program_job(self._lesson, self._editor.text, name, limits)
+            raised = not self._limits_gate.asked(self._lesson)
+            job = program_job(self._lesson, self._editor.text, name, limits, raised=raised)
             job = self._gate.with_proofs(self._notes.looked_into(job, profile=profile))
             self._start(job, checking=False)
 
@@ -81,8 +88,11 @@ class RunController:
         if again and seed is None:
             self._tutor.tell("No check has failed: there are no inputs to try again.")
             return
+        if self._limits_gate.ask_first(self._lesson, partial(self.check, again)):
+            return
         name, limits = self._editor.file_name, self._tutor.limits
-        job = check_job(self._lesson, self._editor.text, name, seed, limits)
+        raised = not self._limits_gate.asked(self._lesson)
+        job = check_job(self._lesson, self._editor.text, name, seed, limits, raised=raised)
         self._start(job, checking=True)
 
     def stop(self) -> None:
