@@ -142,7 +142,7 @@ async def test_who_knows_a_locked_lesson_has_what_it_is_built_on_counted(setting
         await pilot.pause()
 
         # Asked once: who is in it goes on in it.
-        await pilot.press("l")
+        await pilot.press("f10")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         await pilot.pause()
         row = app.screen.courses.row
@@ -153,7 +153,7 @@ async def test_who_knows_a_locked_lesson_has_what_it_is_built_on_counted(setting
         await until(pilot, lambda: app.screen.query("#page"))
         await pilot.pause()
 
-        await pilot.press("n", "f9")
+        await pilot.press("f8", "f9")
         panel = app.screen.query_one("#checks-passed")
         await until(pilot, lambda: panel.display)
         told = str(panel.content)

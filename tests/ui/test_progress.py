@@ -80,7 +80,7 @@ async def test_chapters_fold_and_a_lesson_opens(worked, until):
         await pilot.press("enter", "down", "enter")
         screen = await arrive(pilot, until)
         assert screen.lesson.id == "tensors/shapes"
-        await pilot.press("l")
+        await pilot.press("f10")
         await until(pilot, lambda: len(app.screen_stack) == 1)
 
 
