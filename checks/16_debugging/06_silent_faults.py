@@ -34,6 +34,19 @@ equivalent(
     because="the figure is the same, with a graph",
 )
 
+equivalent(
+    'x = torch.from_numpy(d["images"]).float().flatten(1) / 16',
+    'x = torch.from_numpy(d["images"]).flatten(1) / 16',
+    because="a division of whole numbers gives float32 too",
+)
+equivalent(
+    'rates.append(opt.param_groups[0]["lr"])',
+    'rates.append(opt.param_groups[-1]["lr"])',
+    because="there is one group",
+)
+equivalent('plot(loss, title="loss")', "pass", because="the plot is for the learner's eyes")
+equivalent('plot(loss, title="loss")', "plot(loss)", because="the title is for the learner's eyes")
+
 PAIR = "One order of the rows, and x and y are both indexed with it."
 STEP = "The scheduler steps once an epoch, behind the loop over batches."
 MODE = "Note model.training, call eval(), and set the mode back at the end."
@@ -80,6 +93,9 @@ def as_before(answer, rng, device):
     expect_equal(answer.ya.dtype, torch.int64, name="the dtype of ya", hint=hint)
     expect_equal(len(answer.rates), 15, name="the number of epochs", hint=hint)
     expect_shape(answer.model(answer.xb[:3]), (3, 10), name="the scores of 3 images", hint=hint)
+    kinds = [type(m) for m in answer.model]
+    wanted = [nn.Linear, nn.ReLU, nn.Dropout, nn.Linear]
+    expect_equal(kinds, wanted, name="the modules", hint=hint)
     drops = [m.p for m in answer.model.modules() if isinstance(m, nn.Dropout)]
     expect_equal(drops, [0.7], name="the dropout of the model", hint=hint)
 
@@ -174,6 +190,7 @@ def training(answer, rng, device):
     expect_true(all(mode for mode, _ in model.seen), "a batch met the model in eval mode")
     batches = -(-len(x) // 64)
     expect_equal(len(model.seen), epochs * batches, name="the number of batches", hint=hint)
+    expect_equal(len(model.seen[0][1]), 64, name="the rows of the first batch", hint=hint)
     for epoch in range(epochs):
         part = torch.cat([r for _, r in model.seen[epoch * batches : (epoch + 1) * batches]])
         expect_close(part.sort().values, x[:, 0], name="the rows of an epoch", hint=hint)
