@@ -10,6 +10,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_close,
     expect_equal,
     expect_true,
@@ -18,6 +19,12 @@ from tensortutor.checking import (
 )
 
 background("Write two functions")
+
+equivalent(
+    "dist.broadcast(t.detach(), src=0)",
+    "dist.broadcast(t, src=0)",
+    because="broadcast writes into a parameter without recording it for autograd.",
+)
 
 
 def replica(rng, seed):
@@ -153,7 +160,7 @@ def training(answer, rng, device):
     hint="Every rank must make the same calls, also for a parameter without a gradient.",
 )
 def unused(answer, rng, device):
-    model, wide = replica(rng, 5)
+    model, _ = replica(rng, 5)
     lacks, rank = rng.randint(0, 1), dist.get_rank()
     names = [name for name, _ in model.named_parameters()]
     missing = rng.choice(names)
