@@ -11,6 +11,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_equal,
     expect_true,
     hinted,
@@ -19,6 +20,22 @@ from tensortutor.checking import (
 
 background("A dialogue is a pair of lists", "None is longer than T")
 background("A call that may help")
+
+equivalent(
+    "owner = torch.full((len(rows), T), -1)",
+    "owner = torch.full((len(rows), T), 0)",
+    because="padding stands behind all dialogues, and what it sees is free",
+)
+equivalent(
+    "owner = torch.full((len(rows), T), -1)",
+    "owner = torch.full((len(rows), T), -2)",
+    because="padding stands behind all dialogues, and what it sees is free",
+)
+equivalent(
+    "owner[r, at:at + n] = number",
+    "owner[r, at:] = number",
+    because="padding stands behind all dialogues, and what it sees is free",
+)
 
 ORDER = "In order, each into the last row while it fits, else into a new one; the rest is 0."
 

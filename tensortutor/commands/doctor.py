@@ -15,11 +15,14 @@ from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.formatting import find_ruff
+from tensortutor.learner.scratch import scratch_use
 
 if TYPE_CHECKING:
     from tensortutor.runner import Device
 
 GIB = 2**30
+MANY_FILES = 10_000
+MUCH_SCRATCH = 2 * GIB
 SIGNS = {"ok": ("✓", "green"), "note": ("○", "yellow"), "missing": ("✗", "red")}
 
 
@@ -63,6 +66,7 @@ def findings(session: Session) -> Iterator[Finding]:
     yield from tools()
     yield home(session)
     yield progress(session)
+    yield scratch(session)
     yield course(session)
     yield compiler()
     yield from pytorch(session)
@@ -124,6 +128,18 @@ def progress(session: Session) -> Finding:
     except StorageError as error:
         return Finding("progress", "missing", "cannot be used", str(error))
     return Finding("progress", "ok", f"{count} lessons passed")
+
+
+def scratch(session: Session) -> Finding:
+    """How much the learner's programs have written."""
+    use = scratch_use(session.paths)
+    value = f"{use.files:,} files, {use.bytes / GIB:.2f} GiB in {session.paths.scratch}"
+    if not use.whole:
+        value = f"more than {value}"
+    if use.whole and use.files < MANY_FILES and use.bytes < MUCH_SCRATCH:
+        return Finding("scratch", "ok", value)
+    advice = "tensortutor reset LESSON removes what a lesson's programs have written."
+    return Finding("scratch", "note", value, advice)
 
 
 def course(session: Session) -> Finding:

@@ -24,7 +24,10 @@ def reset(session: Session, arguments: Namespace) -> int:
 def _agreed(lesson: Lesson) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         raise Refused("reset asks before it acts, and here is nobody to ask. Add --yes.")
-    question = f"Put your code for {lesson.id} aside, and forget answers, hints and passing? [y/N] "
+    question = (
+        f"Put your code for {lesson.id} aside, forget answers, hints and passing, and remove files "
+        "that its programs wrote? [y/N] "
+    )
     try:
         return input(question).strip().lower() in ("y", "yes")
     except EOFError:

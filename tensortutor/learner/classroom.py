@@ -39,7 +39,7 @@ def classroom() -> Paths:
     own, room = Paths(default_home()), Paths(folder)
     taken: list[Callable[[Paths], Path]] = [
         lambda paths: paths.settings,
-        lambda paths: paths.remembered,
+        lambda paths: paths.ui_state,
         lambda paths: paths.consent,
     ]
     for file in taken:

@@ -74,7 +74,7 @@ class Paths:
         return self.home / "allowed_limits.json"
 
     @property
-    def remembered(self) -> Path:
+    def ui_state(self) -> Path:
         """How the app was left."""
         return self.home / "remembered.json"
 

@@ -31,6 +31,11 @@ class Workspace:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
 
+    @property
+    def paths(self) -> Paths:
+        """The learner's folders."""
+        return self._paths
+
     def folder(self, lesson: Lesson) -> Path:
         """Where a lesson's files lie."""
         return self._paths.work / lesson.chapter / lesson.slug

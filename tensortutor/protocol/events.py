@@ -22,6 +22,16 @@ from tensortutor.protocol.lens import (
 from tensortutor.protocol.scene import UNKNOWN, Scene
 from tensortutor.protocol.wire import from_wire, to_wire
 
+LONGEST_PART = 4_000
+"""Characters of a part of a verdict: more than a screen holds."""
+
+
+def cut(text: str) -> str:
+    """The text, its end left out if it is longer than LONGEST_PART, with a word that says so."""
+    if len(text) <= LONGEST_PART + 40:  # what has been cut stays as it is
+        return text
+    return f"{text[:LONGEST_PART]} ({len(text) - LONGEST_PART:,} more characters)"
+
 
 @dataclass(frozen=True)
 class Notice:
@@ -123,6 +133,7 @@ class Verdict:
     message: what is wrong, one sentence. called: the learner's call, with shapes, as
     `split_heads(f32[2, 3, 20], 4)`. got, expected, where, cause: the parts of a comparison that
     failed, empty when they do not apply. hint: the author's advice. seed replays the inputs.
+    Each of these texts is cut at LONGEST_PART characters.
     scene: where the program's code raised, if it did. input: the values of the small tensors of
     `called`, one on a line, as `keep = [True, False]`.
     """
@@ -140,6 +151,10 @@ class Verdict:
     hint: str = ""
     scene: Scene = UNKNOWN
     input: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("message", "called", "got", "expected", "where", "cause", "hint", "input"):
+            object.__setattr__(self, name, cut(getattr(self, name)))
 
     @property
     def failure(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class TutorApp(SearchApp):
         lesson: Lesson | None = None,
         notices: Iterable[str] = (),
         settings: LearnerSettings | None = None,
-        remembered: UiState | None = None,
+        ui_state: UiState | None = None,
         consent: Path | None = None,
         limits_consent: LimitsConsent | None = None,
         teaching: bool = False,
@@ -79,7 +79,7 @@ class TutorApp(SearchApp):
         self.settings = settings or LearnerSettings()
         self.limits = self.settings.limits
         self.limits_consent = limits_consent or LimitsConsent(None)
-        self.remembered = remembered or UiState(None)
+        self.ui_state = ui_state or UiState(None)
         self._consent = consent
         self.teaching = teaching
         self.put_aside: LearnerState | None = None
@@ -95,7 +95,7 @@ class TutorApp(SearchApp):
 
     def _take_theme(self) -> None:
         """The theme of the settings file, else the one that was chosen last."""
-        name = self.settings.theme or self.remembered.get("theme", theme.NAME)
+        name = self.settings.theme or self.ui_state.get("theme", theme.NAME)
         if name not in self.available_themes:
             self._notices += (f"There is no theme {name!r}; Palette, Theme lists them.",)
             name = theme.NAME
@@ -104,7 +104,7 @@ class TutorApp(SearchApp):
     def _watch_theme(self, name: str) -> None:
         super()._watch_theme(name)
         if not self.settings.theme:
-            self.remembered.put("theme", name)
+            self.ui_state.put("theme", name)
 
     def _take_keys(self) -> None:
         if self.settings.keys:
@@ -411,7 +411,7 @@ def run_app(options: AppOptions) -> int:
         symbols.use_ascii()
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
-        settings=settings, remembered=UiState(paths.remembered), consent=paths.consent,
+        settings=settings, ui_state=UiState(paths.ui_state), consent=paths.consent,
         limits_consent=LimitsConsent(paths.allowed_limits), teaching=options.teach,
     )  # fmt: skip
     garbage_collection.only_when_told()

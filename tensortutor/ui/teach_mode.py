@@ -33,7 +33,7 @@ def turn(app: Tutor) -> None:
     if not app.keep():
         app.tell("Your code could not be saved, so it stays open.")
         return
-    before = LearnerState(app.course, app.progress, app.workspace, app.remembered)
+    before = LearnerState(app.course, app.progress, app.workspace, app.ui_state)
     try:
         after = app.put_aside or _room(app.course)
     except OSError as error:
@@ -47,7 +47,7 @@ def turn(app: Tutor) -> None:
     while len(app.screen_stack) > 1:
         app.pop_screen()
     app.course, app.progress = after.course, after.progress
-    app.workspace, app.remembered = after.workspace, after.remembered
+    app.workspace, app.ui_state = after.workspace, after.ui_state
     if isinstance(app.screen, HomeScreen):
         app.screen.renew()
         app.screen.top.refresh()
@@ -69,5 +69,5 @@ def begun(app: Tutor) -> str:
 
 def _room(course: Course) -> LearnerState:
     paths = classroom()
-    remembered = UiState(paths.remembered)
-    return LearnerState(unlocked(course), Progress.open(paths), Workspace(paths), remembered)
+    ui_state = UiState(paths.ui_state)
+    return LearnerState(unlocked(course), Progress.open(paths), Workspace(paths), ui_state)

@@ -29,7 +29,7 @@ class LearnerState:
     course: Course
     progress: Progress
     workspace: Workspace
-    remembered: UiState
+    ui_state: UiState
 
 
 class Tutor(Protocol):
@@ -42,7 +42,7 @@ class Tutor(Protocol):
     course: Course
     progress: Progress
     workspace: Workspace
-    remembered: UiState
+    ui_state: UiState
     runner: Runner
     settings: LearnerSettings
     limits: Limits

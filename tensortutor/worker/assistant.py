@@ -16,7 +16,7 @@ from tensortutor.protocol.assist import Answer, Completions, Documentation, Ques
 from tensortutor.protocol.jobs import Limits
 from tensortutor.protocol.setup import Assist
 from tensortutor.worker import objects
-from tensortutor.worker.link import Link
+from tensortutor.worker.message_socket import MessageSocket
 
 if TYPE_CHECKING:
     from tensortutor.worker.inference import Reader
@@ -34,7 +34,7 @@ class TooLong(BaseException):
     """The time for a question is over. No Exception: libraries catch those."""
 
 
-def attend(link: Link, orders: Assist, cwd: str) -> NoReturn:
+def attend(link: MessageSocket, orders: Assist, cwd: str) -> NoReturn:
     """Answer questions until the host goes away. The process is shut in already."""
     with contextlib.suppress(OSError):
         os.nice(POLITE)

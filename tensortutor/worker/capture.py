@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from tensortutor.protocol.events import Event, Output, event_to_json
-from tensortutor.worker.link import Link
+from tensortutor.worker.message_socket import MessageSocket
 
 LARGEST_CHUNK = 1 << 16
 """Bytes of output in one event: JSON may make six of one, and a frame is bounded."""
@@ -26,7 +26,7 @@ LARGEST_CHUNK = 1 << 16
 class Channel:
     """Sends events. A frame, once begun, is sent whole: an interrupt waits for its end."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: MessageSocket) -> None:
         self._link = link
         self._owner = os.getpid()
         self._sending = False

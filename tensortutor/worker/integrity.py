@@ -44,7 +44,16 @@ from tensortutor.checking import (
 )
 from tensortutor.protocol import events, framing, wire
 from tensortutor.protocol import scene as words
-from tensortutor.worker import blame, capture, link, operands, plain, scene, syntax, tracebacks
+from tensortutor.worker import (
+    capture,
+    check_errors,
+    message_socket,
+    operands,
+    probe_values,
+    scene,
+    syntax,
+    tracebacks,
+)
 
 OUTER: tuple[ModuleType, ...] = (
     builtins, math, random, json, hashlib, time, torch, torch.nn, torch.nn.functional,
@@ -54,7 +63,8 @@ CHECKING: tuple[ModuleType, ...] = (
     checking, advice, answer, causes, declare, describe, differences, expect, inputs, plain_values,
 )  # fmt: skip
 REPORTING: tuple[ModuleType, ...] = (
-    events, framing, wire, capture, blame, link, plain, tracebacks, scene, syntax, operands, words,
+    events, framing, wire, capture, check_errors, message_socket, probe_values, tracebacks,
+    scene, syntax, operands, words,
 )  # fmt: skip
 CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
 STATIC: tuple[type, ...] = (torch._C.TensorBase, torch.Size, torch.dtype, torch.device)
@@ -70,7 +80,7 @@ VERSION_AT = 24
 """Where a dict keeps its version (PEP 509): behind its type, counters and number of items."""
 
 
-class UiState:
+class SavedNames:
     """Names of modules and classes and the insides of functions, as they were."""
 
     def __init__(self) -> None:
@@ -124,11 +134,11 @@ class Snapshot:
 
     def __init__(self) -> None:
         self.imported: dict[str, ModuleType] = {}
-        self.within = UiState()
+        self.within = SavedNames()
         """What a check works with between two calls of the program."""
-        self.around = UiState()
+        self.around = SavedNames()
         """What its verdict is made and sent with."""
-        self.sealed = UiState()
+        self.sealed = SavedNames()
         """The judge's own names and functions: what replaces them, between two calls of the program
         as well, is no part of an answer."""
         self.tampered = False
@@ -193,7 +203,7 @@ class Snapshot:
         return after
 
 
-def restore(snapshot: Snapshot, parts: tuple[UiState, ...]) -> None:
+def restore(snapshot: Snapshot, parts: tuple[SavedNames, ...]) -> None:
     """Undo replacements and deletions since then; stop tracing, timers and callbacks."""
     for clear in snapshot.clear:
         clear(None)
@@ -221,7 +231,7 @@ def stop_monitoring(monitoring: Any) -> None:
             monitoring.free_tool_id(tool)
 
 
-def is_changed(part: UiState) -> bool:
+def is_changed(part: SavedNames) -> bool:
     """Something has been replaced, deleted or added.
 
     No object is asked whether it is equal to another: one may say so of what it has replaced.
@@ -237,12 +247,12 @@ def is_changed(part: UiState) -> bool:
     )
 
 
-def accept(part: UiState) -> None:
+def accept(part: SavedNames) -> None:
     """What is there now is as it should be. Names that were added have come to stay."""
     part.seen = [version() for version in part.versions]
 
 
-def dicts_of(part: UiState) -> Iterator[tuple[Any, dict[str, Any]]]:
+def dicts_of(part: SavedNames) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Every dict or view of one, and what was in it."""
     yield from part.modules
     yield from part.keywords
@@ -259,7 +269,7 @@ def differ(now: Any, before: dict[str, Any]) -> bool:
     )
 
 
-def put_back(part: UiState) -> None:
+def put_back(part: SavedNames) -> None:
     """Every name, attribute and function as it was."""
     for now, before in part.modules:
         now.update(before)

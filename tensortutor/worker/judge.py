@@ -26,8 +26,8 @@ from tensortutor.checking.inputs import told
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
 from tensortutor.protocol.setup import Foresee
-from tensortutor.worker.blame import blame
 from tensortutor.worker.capture import Channel
+from tensortutor.worker.check_errors import error_parts
 from tensortutor.worker.integrity import Snapshot, own_classes, threads_left
 from tensortutor.worker.typenames import TypeNames
 
@@ -178,12 +178,17 @@ def judge_once(
     except MissingName as missing:
         return {"message": str(missing)}
     except Advised as advised:
-        said = {**blame(advised.error, path, answer), "got": "", "cause": "", "hint": advised.hint}
+        said = {
+            **error_parts(advised.error, path, answer),
+            "got": "",
+            "cause": "",
+            "hint": advised.hint,
+        }
         return {**said, **called(answer)}
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, GeneratorExit: whatever the program may raise
-        return {**blame(error, path, answer, check_path, check.hint), **called(answer)}
+        return {**error_parts(error, path, answer, check_path, check.hint), **called(answer)}
     return None
 
 

@@ -18,8 +18,8 @@ from tensortutor.protocol.jobs import Limits
 from tensortutor.protocol.setup import Allow, Exited, Interrupt, Kill, Setup
 from tensortutor.worker import kernel, processes
 from tensortutor.worker.confine import LESSON, Confinement, isolate, make_folder
-from tensortutor.worker.link import Link
-from tensortutor.worker.program import become
+from tensortutor.worker.message_socket import MessageSocket
+from tensortutor.worker.spare import become
 
 LOOK_EVERY_S = 0.1
 MEASURE_EVERY_S = 0.5
@@ -111,7 +111,7 @@ class Keeper:
 
     def _wait(self, program: int, wakeup: int) -> int | None:
         """Until the program's process ends or is to be ended. Its wait status, or None."""
-        link = Link(self._status)
+        link = MessageSocket(self._status)
         while True:
             ready, _, _ = select.select([self._status.fileno(), wakeup], [], [], LOOK_EVERY_S)
             if wakeup in ready:
@@ -201,7 +201,7 @@ class Keeper:
         else:
             exited = Exited(os.WEXITSTATUS(ended))
         try:
-            Link(self._status).send(exited)
+            MessageSocket(self._status).send(exited)
         except OSError:
             return  # the host is gone; there is nobody to tell
 

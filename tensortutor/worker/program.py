@@ -1,139 +1,39 @@
-"""The process that becomes a learner's program: waits for the job, runs it as `__main__`."""
+"""Runs a learner's program as `__main__`, then its proofs and checks."""
 
 import atexit
 import builtins
 import gc
 import linecache
 import os
-import random
-import signal
-import socket
 import sys
-import tempfile
 import threading
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tensortutor.lab.datasets import DATA_FOLDER
 from tensortutor.lab.display import DISPLAY
 from tensortutor.lab.matplotlib_backend import draw_left_open
 from tensortutor.protocol.assist import Types
-from tensortutor.protocol.events import Event, Probed, Raised, Started, event_to_json
+from tensortutor.protocol.events import Probed, Started
 from tensortutor.protocol.jobs import Job, Judge
 from tensortutor.protocol.setup import (
-    Assignment,
-    Assist,
     Ended,
-    Foresee,
     Setup,
     message_to_json,
 )
-from tensortutor.protocol.wire import from_wire
 from tensortutor.worker.capture import Channel, Streams, install_interrupt
-from tensortutor.worker.confine import Confinement
-from tensortutor.worker.devices import wake
 from tensortutor.worker.integrity import Snapshot
+from tensortutor.worker.irreversible import refuse_irreversible
 from tensortutor.worker.judge import Compiled, Judging, Signer, seen
-from tensortutor.worker.lasting import refuse
-from tensortutor.worker.link import Link
-from tensortutor.worker.plain import evaluate, plain
-from tensortutor.worker.rehearsal import rehearse
+from tensortutor.worker.probe_values import evaluate, json_value
 from tensortutor.worker.tracebacks import raised, text_of
 from tensortutor.worker.typenames import TypeNames
-from tensortutor.worker.warned import report_warnings, show_plain_warnings
+from tensortutor.worker.warning_reports import report_warnings, show_plain_warnings
 
 if TYPE_CHECKING:
     from tensortutor.worker.lens.lens import Lens
-
-
-def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
-    """Wait for one job and do it. Never returns."""
-    link = Link(sock)
-    confinement.prepare()
-    wake(setup.device)
-    prepare_environment(folder, folder)
-    if setup.data:
-        os.environ[DATA_FOLDER] = setup.data
-    share_lab(folder)
-    rehearse()
-    snapshot = Snapshot()
-    reseed()
-    compiled = None
-    while isinstance(assignment := link.receive(), Foresee):
-        compiled = foresee(assignment)
-    if isinstance(assignment, Assist):
-        # Imported here: programs do without it.
-        from tensortutor.worker import assistant
-
-        cwd = confinement.shut(assistant.FOLDER, assistant.LIMITS)
-        prepare_environment(folder, cwd)
-        assistant.attend(link, assignment, cwd)
-    if not isinstance(assignment, Assignment):
-        os._exit(0)
-    job = from_wire(Job, assignment.job)
-    signer = Signer(assignment.key) if assignment.key else None
-    del assignment  # the key stays inside the signer's hash, where Python cannot read it
-    cwd = confinement.shut(job.scratch, job.limits, network=job.ranks > 0)
-    prepare_environment(folder, cwd)
-    channel = Channel(link)
-    if job.ranks:
-        # Imported here: it builds on this module.
-        from tensortutor.worker.ranks import run_ranks
-
-        channel.send_json(message_to_json(run_ranks(job, setup, channel, folder, signer)))
-        os._exit(0)
-    program = Program(job, setup, channel, folder)
-    if job.judge is None:
-        compiled = None  # what is not judged has no business with checks
-    elif signer is not None:
-        program.expect_judging(job.judge, signer, snapshot, compiled)
-    del compiled
-    program.leave(program.run())
-
-
-def foresee(file: Foresee) -> Compiled | None:
-    """The check file compiled, None if it cannot be: who runs it will be told."""
-    try:
-        return Compiled.of(file)
-    except (SyntaxError, ValueError):
-        return None
-
-
-def reseed() -> None:
-    """A fork repeats its parent's random numbers; a new process would not."""
-    torch.seed()
-    random.seed()
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()
-
-
-def prepare_environment(folder: str, cwd: str) -> None:
-    """Point programs that look for a home or a temporary folder at what they may write."""
-    os.environ.update(
-        HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="module://tensortutor.lab.matplotlib_backend",
-        MPLCONFIGDIR=os.path.join(cwd, ".matplotlib"),
-        TORCHINDUCTOR_CACHE_DIR=os.path.join(cwd, ".inductor"),
-    )  # fmt: skip
-    tempfile.tempdir = None
-
-
-def share_lab(folder: str) -> None:
-    """Let the processes that a program starts import `tensortutor.lab` as well.
-
-    The package's own folder is not for programs to list, and beside it may lie another
-    interpreter's packages: so they get a folder with what they need and nothing else.
-    """
-    package, library = Path(__file__).resolve().parents[1], os.path.join(folder, "library")
-    os.makedirs(os.path.join(library, "tensortutor"))
-    for part in ("__init__.py", "protocol", "drawing", "lab"):
-        os.symlink(package / part, os.path.join(library, "tensortutor", part))
-    sys.path.append(library)  # for those that are started with this process's path
-    os.environ["PYTHONPATH"] = library
 
 
 class Program:
@@ -157,7 +57,7 @@ class Program:
         self, judge: Judge, signer: Signer, snapshot: Snapshot, compiled: Compiled | None = None
     ) -> None:
         """Checks are to be put to the program. For the arguments see Judging."""
-        refuse()
+        refuse_irreversible()
         snapshot.replace(torch.autograd, "backward", seen(torch.autograd.backward))
         snapshot.add(sys.modules[__name__])
         self._judging = Judging(judge, signer, self._channel, self._device, snapshot, compiled)
@@ -283,7 +183,7 @@ class Program:
 def probe(index: int, proof: str, namespace: dict[str, Any]) -> Probed:
     """The value of a proof, or why there is none."""
     try:
-        return Probed(index, plain(evaluate(proof, namespace)))
+        return Probed(index, json_value(evaluate(proof, namespace)))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -298,19 +198,3 @@ def exit_code(stop: SystemExit) -> int:
         return stop.code & 0xFF
     print(stop.code, file=sys.stderr)
     return 1
-
-
-def become(sock: socket.socket, setup: Setup, confinement: Confinement, folder: str) -> None:
-    """What a freshly forked process does. Never returns, never raises."""
-    try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        gc.enable()
-        serve(sock, setup, confinement, folder)
-    except BaseException as error:
-        # Only our own machinery can fail here; the program's errors have been reported.
-        text = f"{type(error).__name__}: {error}"
-        failure: Event = Raised("tensortutor", text, (), f"The run could not begin: {text}\n")
-        try:
-            Link(sock).send_json(event_to_json(failure))
-        finally:
-            os._exit(70)

@@ -33,7 +33,7 @@ from tensortutor.protocol.setup import Ended, Setup
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot
 from tensortutor.worker.judge import Signer
-from tensortutor.worker.link import Link
+from tensortutor.worker.message_socket import MessageSocket
 from tensortutor.worker.program import Program
 
 CHUNK = 1 << 16
@@ -105,7 +105,9 @@ def become_rank(
             GROUP_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), OMP_NUM_THREADS="1",
             TORCHELASTIC_RUN_ID="none",
         )  # fmt: skip
-        program = Program(job, setup, Channel(Link(sock)), os.path.join(folder, f"rank{number}"))
+        program = Program(
+            job, setup, Channel(MessageSocket(sock)), os.path.join(folder, f"rank{number}")
+        )
         if job.judge is not None:
             program.expect_judging(job.judge, Signer("00"), Snapshot())
         program.leave(program.run())

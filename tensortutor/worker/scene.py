@@ -89,7 +89,7 @@ def scene_of_warning(path: str) -> tuple[Scene, int]:
     return _scene(places, path), own[-1].line if own else 0
 
 
-CALLER = "tensortutor.worker.warned"
+CALLER = "tensortutor.worker.warning_reports"
 
 
 def _scene(places: list[Place], path: str) -> Scene:

@@ -26,7 +26,7 @@ from tensortutor.protocol.setup import (
     message_to_json,
 )
 from tensortutor.worker import kernel
-from tensortutor.worker.link import Link
+from tensortutor.worker.message_socket import MessageSocket
 
 QUIET_S = 2.0
 """After so long without an order the zygote has time for a slow import."""
@@ -56,7 +56,7 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
     if is_deserted(control):
         return None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    link = Link(control)
+    link = MessageSocket(control)
     setup = link.receive()
     if not isinstance(setup, Setup):
         return None
@@ -104,7 +104,7 @@ def is_deserted(control: socket.socket) -> bool:
     return bool(poll.poll(0))
 
 
-def is_quiet(link: Link) -> bool:
+def is_quiet(link: MessageSocket) -> bool:
     """The host has nothing more to ask for the moment."""
     return not link.has_more() and not select.select([link.sock], [], [], QUIET_S)[0]
 

@@ -18,11 +18,11 @@ from tests.learner.courses import course, lesson
 def test_a_classroom_looks_like_home_and_knows_nothing_of_the_learner(own_home: Path) -> None:
     own = Paths.find()
     own.settings.write_text('[look]\ntheme = "nord"\n')
-    own.remembered.write_text('{"lens": false}')
+    own.ui_state.write_text('{"lens": false}')
     Progress.open(own).mark_passed("c/a")
     room = classroom()
     assert room.settings.read_bytes() == own.settings.read_bytes()
-    assert room.remembered.read_bytes() == own.remembered.read_bytes()
+    assert room.ui_state.read_bytes() == own.ui_state.read_bytes()
     assert not room.consent.exists()
     assert Progress.open(room).passed() == frozenset()
     assert room.home.is_relative_to(tempfile.gettempdir())

@@ -168,7 +168,7 @@ def _use(progress: Progress) -> None:
     progress.show_hint(ID)
     progress.add_time(ID, 1.0)
     assert ID in progress.passed()
-    progress.records(), progress.afresh(), progress.place(), progress.answers(ID)
+    progress.records(), progress.begun_again(), progress.place(), progress.answers(ID)
     progress.all_answers(), progress.all_attempts(), progress.step_of(ID), progress.time_spent(ID)
 
 

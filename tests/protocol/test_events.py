@@ -161,3 +161,10 @@ def test_a_whole_number_of_milliseconds_arrives_as_a_float():
 )
 def test_a_judgement_is_good_when_all_checks_reported_and_passed(judged, ok):
     assert judged.ok is ok
+
+
+def test_a_part_of_a_verdict_is_cut_where_nobody_reads_on():
+    verdict = Verdict("adds", False, 3, 1.0, message="x" * 300_000, hint="short")
+    assert verdict.message == "x" * 4000 + " (296,000 more characters)"
+    assert verdict.hint == "short"
+    assert event_from_json(event_to_json(verdict)) == verdict

@@ -97,8 +97,8 @@ def test_drawings_without_end_are_left_out_with_a_word(runner):
 )
 def test_a_drawing_that_is_none_ends_the_programs_line(runner, event):
     source = (
-        "import gc, json\nfrom tensortutor.worker.link import Link\n"
-        "links = [o for o in gc.get_objects() if isinstance(o, Link)]\n"
+        "import gc, json\nfrom tensortutor.worker.message_socket import MessageSocket\n"
+        "links = [o for o in gc.get_objects() if isinstance(o, MessageSocket)]\n"
         # The zygote's own is among them, closed.
         "link = next(o for o in links if o.sock.fileno() >= 0)\n"
         f"link.send_json(json.loads('''{event}'''))\n"

@@ -311,8 +311,9 @@ def test_a_run_that_comes_before_torch_says_so(tmp_path):
 
 def test_nothing_of_the_zygote_is_left_in_a_programs_process(runner):
     source = (
-        "import gc, sys\ngc.unfreeze()\nfrom tensortutor.worker.link import Link\n"
-        "print(sum(type(o) is Link for o in gc.get_objects()))\n"
+        "import gc, sys\ngc.unfreeze()\n"
+        "from tensortutor.worker.message_socket import MessageSocket\n"
+        "print(sum(type(o) is MessageSocket for o in gc.get_objects()))\n"
         "frame, names = sys._getframe(), []\nwhile frame:\n"
         "    names.append(frame.f_code.co_filename.rpartition('/')[2])\n    frame = frame.f_back\n"
         "print(names.count('zygote.py'))\n"

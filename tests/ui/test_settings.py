@@ -10,10 +10,10 @@ from tensortutor.ui.keymap import SCOPES, clashes, is_key, keymap
 from tensortutor.ui.widgets.keybar import KeyBar
 
 
-def app_with(setting, lesson=None, remembered=None, **settings):
+def app_with(setting, lesson=None, ui_state=None, **settings):
     return TutorApp(
         setting.course, setting.progress, setting.workspace, setting.runner, lesson=lesson,
-        settings=LearnerSettings(**settings), remembered=remembered,
+        settings=LearnerSettings(**settings), ui_state=ui_state,
     )  # fmt: skip
 
 
@@ -65,21 +65,21 @@ def test_every_binding_has_a_name_of_its_own():
 
 async def test_the_theme_that_was_chosen_lasts(setting, tmp_path):
     path = tmp_path / "remembered.json"
-    app = app_with(setting, remembered=UiState(path))
+    app = app_with(setting, ui_state=UiState(path))
     async with app.run_test():
         app.theme = "nord"
-    again = app_with(setting, remembered=UiState(path))
+    again = app_with(setting, ui_state=UiState(path))
     async with again.run_test():
         assert again.theme == "nord"
 
 
 async def test_the_settings_file_has_the_last_word_on_the_theme(setting, tmp_path):
-    remembered = UiState(tmp_path / "remembered.json")
-    remembered.put("theme", "nord")
-    app = app_with(setting, remembered=remembered, theme="dracula")
+    ui_state = UiState(tmp_path / "remembered.json")
+    ui_state.put("theme", "nord")
+    app = app_with(setting, ui_state=ui_state, theme="dracula")
     async with app.run_test():
         assert app.theme == "dracula"
-    assert remembered.get("theme", "") == "nord"
+    assert ui_state.get("theme", "") == "nord"
 
 
 async def test_an_unknown_theme_is_said_and_the_usual_one_taken(setting):
@@ -92,8 +92,8 @@ async def test_an_unknown_theme_is_said_and_the_usual_one_taken(setting):
 def test_what_is_remembered_survives_a_broken_file(tmp_path):
     path = tmp_path / "remembered.json"
     path.write_text("{")
-    remembered = UiState(path)
-    assert remembered.get("theme", "usual") == "usual"
-    remembered.put("theme", "nord")
+    ui_state = UiState(path)
+    assert ui_state.get("theme", "usual") == "usual"
+    ui_state.put("theme", "nord")
     assert UiState(path).get("theme", "usual") == "nord"
     assert UiState(path).get("theme", 3) == 3, "of another type"

@@ -12,15 +12,15 @@ from tests.ui.test_lesson import INSIGHT, PRACTICE, PREDICTION, arrive, told
 
 
 @pytest.fixture
-def remembered(tmp_path):
+def ui_state(tmp_path):
     return tmp_path / "remembered.json"
 
 
-def app_at(setting, step, remembered):
+def app_at(setting, step, ui_state):
     setting.app(setting.accumulation, step)
     return TutorApp(
         setting.course, setting.progress, setting.workspace, setting.runner,
-        lesson=setting.accumulation, remembered=UiState(remembered),
+        lesson=setting.accumulation, ui_state=UiState(ui_state),
     )  # fmt: skip
 
 
@@ -28,8 +28,8 @@ def sizes(screen) -> tuple[int, int]:
     return screen.reader.region.width, screen.results.region.height
 
 
-async def test_keys_change_sizes_and_they_last(setting, until, remembered):
-    app = app_at(setting, PRACTICE, remembered)
+async def test_keys_change_sizes_and_they_last(setting, until, ui_state):
+    app = app_at(setting, PRACTICE, ui_state)
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
         await pilot.press("escape")
@@ -43,7 +43,7 @@ async def test_keys_change_sizes_and_they_last(setting, until, remembered):
         await until(pilot, lambda: sizes(screen)[0] == 72)
         assert height < sizes(screen)[1] < wider[1]
         before = sizes(screen)
-    again = app_at(setting, PRACTICE, remembered)
+    again = app_at(setting, PRACTICE, ui_state)
     async with again.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
         assert sizes(screen) == (before[0], 3)
@@ -53,9 +53,9 @@ async def test_keys_change_sizes_and_they_last(setting, until, remembered):
         await until(pilot, lambda: sizes(screen) in ((width, 19), (width, 20)))
 
 
-async def test_no_part_can_be_made_to_vanish(setting, until, remembered):
-    remembered.write_text(json.dumps({"lesson.text": 400, "lesson.results": -3}))
-    app = app_at(setting, PRACTICE, remembered)
+async def test_no_part_can_be_made_to_vanish(setting, until, ui_state):
+    ui_state.write_text(json.dumps({"lesson.text": 400, "lesson.results": -3}))
+    app = app_at(setting, PRACTICE, ui_state)
     async with app.run_test(size=(120, 30)) as pilot:
         screen = await arrive(pilot, until)
         await pilot.press("f3")
@@ -70,10 +70,10 @@ async def test_no_part_can_be_made_to_vanish(setting, until, remembered):
 
 @pytest.mark.parametrize("step", [INSIGHT, PRACTICE])
 async def test_on_a_narrow_terminal_what_is_remembered_does_not_count(
-    setting, until, remembered, step
+    setting, until, ui_state, step
 ):
-    remembered.write_text(json.dumps({"lesson.text": 30, "lesson.results": 30}))
-    app = app_at(setting, step, remembered)
+    ui_state.write_text(json.dumps({"lesson.text": 30, "lesson.results": 30}))
+    app = app_at(setting, step, ui_state)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await arrive(pilot, until)
         await pilot.press("escape")
@@ -88,8 +88,8 @@ async def test_on_a_narrow_terminal_what_is_remembered_does_not_count(
                 assert part.region.width == 80
 
 
-async def test_frames_can_be_dragged(setting, until, remembered):
-    app = app_at(setting, PRACTICE, remembered)
+async def test_frames_can_be_dragged(setting, until, ui_state):
+    app = app_at(setting, PRACTICE, ui_state)
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
         cursor = screen.editor.cursor_location
@@ -107,14 +107,14 @@ async def test_frames_can_be_dragged(setting, until, remembered):
         assert screen.editor.cursor_location == cursor, "the text has heard nothing of it"
         assert not screen.selections
         assert app.mouse_captured is None
-        kept = json.loads(remembered.read_text())
+        kept = json.loads(ui_state.read_text())
         assert kept["lesson.text"] == 60
         await pilot.hover(offset=(20, 20))
         assert screen.reader.region.width == 96
 
 
-async def test_tabs_in_the_frame_are_clicked_and_not_dragged(setting, until, remembered):
-    app = app_at(setting, PRACTICE, remembered)
+async def test_tabs_in_the_frame_are_clicked_and_not_dragged(setting, until, ui_state):
+    app = app_at(setting, PRACTICE, ui_state)
     async with app.run_test(size=(160, 50)) as pilot:
         screen = await arrive(pilot, until)
         row = screen.results.region.y
@@ -139,10 +139,10 @@ async def test_the_first_screen_of_the_first_lesson_names_the_keys_that_matter(s
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (119, 40)])
 async def test_panes_stack_and_results_are_small_until_there_are_any(
-    setting, until, remembered, size
+    setting, until, ui_state, size
 ):
     """A question stands above the code that it is about, the code above the results."""
-    app = app_at(setting, PREDICTION, remembered)
+    app = app_at(setting, PREDICTION, ui_state)
     async with app.run_test(size=size) as pilot:
         screen = await arrive(pilot, until)
         field = screen.reader.questions[0].field

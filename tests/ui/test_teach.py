@@ -46,7 +46,7 @@ def classroom_app(setting, lesson=None, step=0) -> TutorApp:
         progress.set_place(lesson.id, step)
     return TutorApp(
         course, progress, Workspace(room), setting.runner, lesson=lesson, teaching=True,
-        remembered=UiState(room.remembered),
+        ui_state=UiState(room.ui_state),
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def lived_in(setting) -> dict[str, tuple[str, int]]:
     """A learner's home with something in every file."""
     progress, lesson = setting.progress, setting.accumulation
     setting.paths.settings.write_text('[look]\ntheme = "nord"\n')
-    setting.paths.remembered.write_text('{"lens": true}')
+    setting.paths.ui_state.write_text('{"lens": true}')
     setting.workspace.save(lesson, PRACTICE, "mine = 1\n")
     setting.workspace.save(lesson, RUN, "walked = 1\n")
     progress.mark_passed("tensors/shapes")

@@ -83,13 +83,13 @@ class LessonScreen(TutorScreen):
         self.results = Results(id="results")
         self._keybar = KeyBar()
         self.panes = PaneLayout(
-            self.reader, self.editor, self.results, tutor.remembered, lambda: self.is_wide,
+            self.reader, self.editor, self.results, tutor.ui_state, lambda: self.is_wide,
             lambda: self.app.size.height - 2, tutor.tell,
         )  # fmt: skip
         self.code = CodeFile(self.session, self.editor, tutor.tell, lambda: self.runs.rerun())
         self.names = NameHelp(tutor.runner, self.editor, self._post_answer, tutor.tell)
         self.notes = LineNotes(
-            self.editor, tutor.remembered, tutor.settings.lens, self.key_for, tutor.tell
+            self.editor, tutor.ui_state, tutor.settings.lens, self.key_for, tutor.tell
         )
         self.guesses = GuessGate(
             self.session, self.reader, self._ask, self.reader.focus,

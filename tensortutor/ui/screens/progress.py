@@ -171,7 +171,8 @@ class ProgressScreen(TutorScreen):
         question = Confirm(
             f"Begin {describe.short_name(tutor.course, lesson)} again",
             "Its code goes back to what it began with; answers, hints, attempts and passing are "
-            "forgotten. Your code and a copy of your progress are kept in a backup folder.",
+            "forgotten, and files that its programs wrote are removed. Your code and a copy of "
+            "your progress are kept in a backup folder.",
             "Begin again",
         )
         if not await self.app.push_screen_wait(question):

@@ -50,7 +50,7 @@ class Silence(Channel):
         """Nothing happens."""
 
 
-def rehearse() -> None:
+def warm_up() -> None:
     """Run a small program and put checks to it. Takes the random numbers further."""
     from_wire(Job, to_wire(Job("", judge=Judge("", ""))))
     namespace: dict[str, Any] = {}

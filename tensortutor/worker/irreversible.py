@@ -1,7 +1,7 @@
 """What a program that is judged may not do, since nothing could put it right before its checks.
 
 `integrity` puts back what was replaced. Audit hooks and kernels of the dispatcher stay until
-the process ends: `refuse` closes the ways to them.
+the process ends: `refuse_irreversible` closes the ways to them.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ NO_KERNEL = (
 )
 
 
-def refuse() -> None:
+def refuse_irreversible() -> None:
     """From here on these raise RuntimeError in this process."""
     sys.addaudithook = add_no_hook  # type: ignore[assignment]
     ctypes.CDLL.__getitem__ = find_no_hook  # type: ignore[method-assign]

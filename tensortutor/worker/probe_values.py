@@ -19,12 +19,12 @@ def evaluate(code: str, namespace: dict[str, Any]) -> Any:
     return eval(compile(last, "<proof>", "eval"), namespace)
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Tensors and sequences as lists, numbers, bools, strings and None as they are, else text."""
     if isinstance(value, torch.Tensor):
         return value.detach().cpu().tolist()
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [json_value(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)

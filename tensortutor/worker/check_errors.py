@@ -14,7 +14,7 @@ LONGEST = 90
 """Characters of a check's code that a sentence can hold."""
 
 
-def blame(
+def error_parts(
     error: BaseException, path: str, answer: Answer, check_path: str = "", hint: str = ""
 ) -> dict[str, Any]:
     """The fields of a verdict about an error, apart from the call.

@@ -8,7 +8,7 @@ from tensortutor.protocol.framing import Decoder, encode
 from tensortutor.protocol.setup import message_from_json, message_to_json
 
 
-class Link:
+class MessageSocket:
     """Frames in both directions over one socket."""
 
     def __init__(self, sock: socket.socket) -> None:
