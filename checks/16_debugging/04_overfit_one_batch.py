@@ -1,0 +1,185 @@
+"""Judges lessons/16_debugging/04_overfit_one_batch.md."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tensortutor.checking import (
+    accepted,
+    background,
+    check,
+    expect_equal,
+    expect_true,
+    hinted,
+    key_line_shown,
+    mutant,
+)
+
+background("A call that may help", "Write can_overfit")
+key_line_shown("Adam", because="the optimizer is given; the exercise is what is done with it")
+key_line_shown("cross_entropy", because="the loss is given; the exercise is its threshold")
+
+COPY = "Work on copy.deepcopy(model), made before the optimizer."
+ARRIVE = "A broken model's loss falls too. Compare with 0.05, over all steps."
+
+
+def batch(rng, device):
+    n = rng.randint(8, 16)
+    return torch.randn(n, 6, device=device), (torch.arange(n, device=device) % 3)
+
+
+def healthy(device, p=0.0):
+    return nn.Sequential(
+        nn.Linear(6, 64), nn.ReLU(), nn.Dropout(p), nn.Linear(64, 3)
+    ).to(device)  # fmt: skip
+
+
+@check("a healthy model can", holds="returns the bool True as soon as a loss is below 0.05")
+def good(answer, rng, device):
+    got = answer.can_overfit(healthy(device), *batch(rng, device))
+    expect_true(got is True, f"a healthy model gets {got!r}", hint="Take 300 steps, by Adam.")
+
+
+@check("a broken model cannot", holds="False if none of the `steps` losses is")
+def broken(answer, rng, device):
+    for model in (nn.Sequential(healthy(device), nn.Softmax(1)), healthy(device)):
+        if isinstance(model[0], nn.Linear):
+            nn.init.constant_(model[0].bias, -1e4)
+        got = answer.can_overfit(model, *batch(rng, device), steps=40)
+        expect_true(got is False, f"a broken model gets {got!r}", hint=ARRIVE)
+
+
+class Counted(nn.Module):
+    """Notes the losses' scores of each call in a list that copies share."""
+
+    def __init__(self, device, seen):
+        super().__init__()
+        self.inner, self.seen = healthy(device), seen
+
+    def __deepcopy__(self, memo):
+        other = Counted("cpu", self.seen)
+        other.inner = copy.deepcopy(self.inner, memo)
+        return other.train(self.training)
+
+    def forward(self, x):
+        z = self.inner(x)
+        self.seen.append(z.detach().clone())
+        return z
+
+
+@check(
+    "the steps of Adam",
+    holds=[
+        "It trains on the batch by Adam with a learning rate of 0.01, and measures by",
+        "if none of the `steps` losses is",
+    ],
+)
+def steps(answer, rng, device):
+    x, y = batch(rng, device)
+    seen, n = [], rng.randint(3, 6)
+    model = Counted(device, seen)
+    expect_true(answer.can_overfit(model, x, y, steps=n) is False, "3 to 6 steps are too few")
+    expect_equal(len(seen), n, name="the number of calls of the model")
+    twin = copy.deepcopy(model.inner).eval()
+    opt = torch.optim.Adam(twin.parameters(), lr=0.01)
+    for z in seen:
+        loss = F.cross_entropy(twin(x), y)
+        near = abs(loss.item() - F.cross_entropy(z, y).item()) < 1e-3
+        expect_true(near, "the losses are not those of Adam with 0.01", hint="Clear gradients.")
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+
+@check(
+    "the caller's model stays",
+    holds="the caller's model keeps its weights, its gradients and its mode",
+)
+def stays(answer, rng, device):
+    for mode in (True, False):
+        model = healthy(device).train(mode)
+        before = [p.detach().clone() for p in model.parameters()]
+        answer.can_overfit(model, *batch(rng, device), steps=3)
+        same = all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
+        expect_true(same, "the weights of the model changed", hint=COPY)
+        expect_true(all(p.grad is None for p in model.parameters()), ".grad was set", hint=COPY)
+        expect_equal(model.training, mode, name="model.training afterwards", hint=COPY)
+
+
+@check("dropout is off", holds="It trains a deep copy in eval mode")
+def dropout(answer, rng, device):
+    got = answer.can_overfit(healthy(device, 0.95).train(), *batch(rng, device))
+    expect_true(got is True, f"with dropout in the model it is {got!r}", hint="Use eval mode.")
+
+
+@check("gradients switched off", holds="It works where the caller has switched gradients off.")
+def no_grad(answer, rng, device):
+    with torch.no_grad():
+        got = answer.can_overfit(healthy(device), *batch(rng, device))
+    expect_true(got is True, f"under no_grad it is {got!r}", hint="with torch.enable_grad():")
+
+
+@torch.enable_grad()
+def fit(model, x, y, steps, floor=0.05, lr=0.01):
+    opt = torch.optim.Adam(model.parameters(), lr=lr)
+    for _ in range(steps):
+        loss = F.cross_entropy(model(x), y)
+        if loss.item() < floor:
+            return True
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return False
+
+
+@mutant("trains the caller's model", caught_by=stays)
+def can_overfit(model, x, y, steps=300):
+    return fit(model.eval(), x, y, steps)
+
+
+@mutant("is content with a loss that fell", caught_by=broken)
+def can_overfit(model, x, y, steps=300):
+    return fit(copy.deepcopy(model).eval(), x, y, steps, floor=2.0)
+
+
+@mutant("takes three steps", caught_by=good)
+def can_overfit(model, x, y, steps=300):
+    return fit(copy.deepcopy(model).eval(), x, y, 3)
+
+
+@mutant("leaves dropout on", caught_by=dropout)
+def can_overfit(model, x, y, steps=300):
+    return fit(copy.deepcopy(model).train(), x, y, steps)
+
+
+@mutant("takes another learning rate", caught_by=steps)
+def can_overfit(model, x, y, steps=300):
+    return fit(copy.deepcopy(model).eval(), x, y, steps, lr=0.03)
+
+
+@hinted(1, reaches=broken)
+def can_overfit(model, x, y, steps=300):
+    return fit(model, x, y, steps)
+
+
+@accepted("a helper with a decorator")
+def can_overfit(model, x, y, steps=300):
+    return fit(copy.deepcopy(model).eval(), x, y, steps)
+
+
+@accepted("sets the mode of autograd, and clears by hand")
+def can_overfit(model, x, y, steps=300):
+    model = copy.deepcopy(model)
+    model.eval()
+    opt = torch.optim.Adam(model.parameters(), 1e-2)
+    with torch.set_grad_enabled(True):
+        for _ in range(steps):
+            model.zero_grad()
+            loss = torch.nn.CrossEntropyLoss()(model(x), y)
+            if loss < 0.05:
+                return True
+            loss.backward()
+            opt.step()
+    return False
