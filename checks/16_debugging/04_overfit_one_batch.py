@@ -10,6 +10,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_equal,
     expect_true,
     hinted,
@@ -17,7 +18,13 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("A call that may help", "Write can_overfit")
+background("A call that may help")
+equivalent(
+    "if loss.item() < 0.05:",
+    "if loss.item() <= 0.05:",
+    because="no float32 loss is 0.05 itself",
+)
+equivalent("if loss.item() < 0.05:", "if loss < 0.05:", because="a tensor of one number is a bool")
 key_line_shown("Adam", because="the optimizer is given; the exercise is what is done with it")
 key_line_shown("cross_entropy", because="the loss is given; the exercise is its threshold")
 
@@ -91,6 +98,15 @@ def steps(answer, rng, device):
         opt.zero_grad()
         loss.backward()
         opt.step()
+
+
+@check("300 steps if nothing else is said", holds="Write `can_overfit(model, x, y, steps=300)`.")
+def usual(answer, rng, device):
+    x, y = torch.zeros(3, 6, device=device), torch.arange(3, device=device)
+    seen = []
+    got = answer.can_overfit(Counted(device, seen), x, y)
+    expect_true(got is False, "equal inputs with different labels cannot be learned")
+    expect_equal(len(seen), 300, name="the number of calls of the model")
 
 
 @check(
