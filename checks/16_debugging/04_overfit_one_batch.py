@@ -10,6 +10,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_equal,
     expect_true,
     hinted,
@@ -17,9 +18,20 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("A call that may help", "Write can_overfit")
+background("A call that may help")
 key_line_shown("Adam", because="the optimizer is given; the exercise is what is done with it")
 key_line_shown("cross_entropy", because="the loss is given; the exercise is its threshold")
+
+equivalent(
+    "if loss.item() < 0.05:",
+    "if loss.item() <= 0.05:",
+    because="no float32 loss is 0.05 to the last digit of a Python float",
+)
+equivalent(
+    "if loss.item() < 0.05:",
+    "if loss < 0.05:",
+    because="a comparison of a tensor of no dimension serves an if as well",
+)
 
 COPY = "Work on copy.deepcopy(model), made before the optimizer."
 ARRIVE = "A broken model's loss falls too. Compare with 0.05, over all steps."
@@ -91,6 +103,15 @@ def steps(answer, rng, device):
         opt.zero_grad()
         loss.backward()
         opt.step()
+
+
+@check("300 steps unless told otherwise", holds="can_overfit(model, x, y, steps=300)")
+def default(answer, rng, device):
+    seen = []
+    model = Counted(device, seen)
+    nn.init.constant_(model.inner[0].bias, -1e4)
+    answer.can_overfit(model, *batch(rng, device))
+    expect_equal(len(seen), 300, name="the number of calls of a model that cannot", hint=ARRIVE)
 
 
 @check(
