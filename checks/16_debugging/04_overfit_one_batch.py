@@ -19,14 +19,19 @@ from tensortutor.checking import (
 )
 
 background("A call that may help")
+key_line_shown("Adam", because="the optimizer is given; the exercise is what is done with it")
+key_line_shown("cross_entropy", because="the loss is given; the exercise is its threshold")
+
 equivalent(
     "if loss.item() < 0.05:",
     "if loss.item() <= 0.05:",
-    because="no float32 loss is 0.05 itself",
+    because="no float32 loss is 0.05 to the last digit of a Python float",
 )
-equivalent("if loss.item() < 0.05:", "if loss < 0.05:", because="a tensor of one number is a bool")
-key_line_shown("Adam", because="the optimizer is given; the exercise is what is done with it")
-key_line_shown("cross_entropy", because="the loss is given; the exercise is its threshold")
+equivalent(
+    "if loss.item() < 0.05:",
+    "if loss < 0.05:",
+    because="a comparison of a tensor of no dimension serves an if as well",
+)
 
 COPY = "Work on copy.deepcopy(model), made before the optimizer."
 ARRIVE = "A broken model's loss falls too. Compare with 0.05, over all steps."
@@ -100,13 +105,13 @@ def steps(answer, rng, device):
         opt.step()
 
 
-@check("300 steps if nothing else is said", holds="Write `can_overfit(model, x, y, steps=300)`.")
-def usual(answer, rng, device):
-    x, y = torch.zeros(3, 6, device=device), torch.arange(3, device=device)
+@check("300 steps unless told otherwise", holds="can_overfit(model, x, y, steps=300)")
+def default(answer, rng, device):
     seen = []
-    got = answer.can_overfit(Counted(device, seen), x, y)
-    expect_true(got is False, "equal inputs with different labels cannot be learned")
-    expect_equal(len(seen), 300, name="the number of calls of the model")
+    model = Counted(device, seen)
+    nn.init.constant_(model.inner[0].bias, -1e4)
+    answer.can_overfit(model, *batch(rng, device))
+    expect_equal(len(seen), 300, name="the number of calls of a model that cannot", hint=ARRIVE)
 
 
 @check(
