@@ -55,7 +55,8 @@ def place(
     pools=True,
     cache=True,
     best=min,
-    rest={"small": 0, "large": MIB},
+    small_rest=0,
+    large_rest=MIB,
     behind=True,
     front=False,
     driver=device_bytes,
@@ -76,7 +77,7 @@ def place(
         fits = [(asked, at, 0)]
     have, s, i = best(fits)
     parts = [[have, name]]
-    if have - size > rest[segments[s][0]]:
+    if have - size > (small_rest if segments[s][0] == "small" else large_rest):
         parts = [[size, name], [have - size, None]][:: 1 if behind else -1]
     segments[s][1][i : i + 1] = parts
     return asked
@@ -348,22 +349,22 @@ def malloc(segments, name, size):
 
 @mutant("never splits", caught_by=splitting)
 def malloc(segments, name, size):
-    return place(segments, name, size, rest={"small": 99 * MIB, "large": 99 * MIB})
+    return place(segments, name, size, small_rest=99 * MIB, large_rest=99 * MIB)
 
 
 @mutant("splits off each rest", caught_by=staying)
 def malloc(segments, name, size):
-    return place(segments, name, size, rest={"small": 0, "large": 0})
+    return place(segments, name, size, large_rest=0)
 
 
 @mutant("splits off a rest of 1 MiB", caught_by=staying)
 def malloc(segments, name, size):
-    return place(segments, name, size, rest={"small": 0, "large": MIB - 512})
+    return place(segments, name, size, large_rest=MIB - 512)
 
 
 @mutant("keeps small rests in the small pool too", caught_by=splitting)
 def malloc(segments, name, size):
-    return place(segments, name, size, rest={"small": MIB, "large": MIB})
+    return place(segments, name, size, small_rest=MIB)
 
 
 @mutant("puts the rest in front", caught_by=splitting)
