@@ -107,7 +107,7 @@ def whole(answer, rng, device):
 def uneven(answer, rng, device):
     n = rng.choice([13, 17])
     h, w, y = problem(rng, device, n)
-    for rows in (5, n - 1, n, n + 3, 1):
+    for rows in (5, n + 3):
         compare(answer, h, w, y, rows, UNEVEN)
 
 
@@ -131,7 +131,7 @@ def ignored(answer, rng, device):
 )
 def small(answer, rng, device):
     h, w, y = problem(rng, device, 20)
-    for rows in (3, 8):
+    for rows in (4, 9):
         with Scores(w) as seen:
             answer.head_loss(h, w, y, rows)
         message = f"with rows = {rows}, a tensor had {seen.largest} rows of scores"
@@ -143,11 +143,11 @@ def small(answer, rng, device):
     holds="The scores of finished pieces do not pile up in memory.",
 )
 def piled(answer, rng, device):
-    h, w, y = problem(rng, device, 72)
+    h, w, y = problem(rng, device, 48)
     with Scores(w) as seen:
-        answer.head_loss(h, w, y, 3)
-    message = f"with rows = 3, {seen.most} rows of scores were in memory at once"
-    expect_true(seen.most <= 36, message, hint=PILED)
+        answer.head_loss(h, w, y, 2)
+    message = f"with rows = 2, {seen.most} rows of scores were in memory at once"
+    expect_true(seen.most <= 32, message, hint=PILED)
 
 
 @check("dtypes and layouts", holds="The gradients have the shape and dtype of `h` and `weight`.")
