@@ -80,7 +80,9 @@ def compiled(answer, graphs):
     own = inspect.unwrap(answer.soft_limit)
     if isinstance(own, FunctionType):
         names = dict(own.__globals__)
+        keywords = own.__kwdefaults__
         own = FunctionType(own.__code__, names, None, own.__defaults__, own.__closure__)
+        own.__kwdefaults__ = keywords
     return torch.compile(own, backend=backend)
 
 
