@@ -1,6 +1,7 @@
 """Judges lessons/15_distributed/06_tensor_parallel.md."""
 
 import datetime
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
@@ -103,9 +104,21 @@ def everywhere(value):
     return every
 
 
-def both():
-    """A group of all ranks, with a short timeout."""
-    return dist.new_group(timeout=WAIT)
+@contextmanager
+def groups(alone=False):
+    """A group of all ranks, or one for each rank alone, with a short timeout.
+
+    Its sockets are closed at the end: a process may open so many, and no more.
+    """
+    if alone:
+        each = [dist.new_group([r], timeout=WAIT) for r in range(dist.get_world_size())]
+        group = each[dist.get_rank()]
+    else:
+        group = dist.new_group(timeout=WAIT)
+    try:
+        yield group
+    finally:
+        dist.destroy_process_group(group)
 
 
 def problem(rng, dtype=torch.float32):
@@ -180,8 +193,8 @@ def gradients(answer, tensors, group):
 def output(answer, rng, device):
     for dtype in (torch.float32, torch.float64):
         tensors = problem(rng, dtype)
-        with torch.no_grad():
-            y, _, _ = attempt(answer, tensors, both())
+        with torch.no_grad(), groups() as group:
+            y, _, _ = attempt(answer, tensors, group)
         compare(everywhere(y), whole(*tensors), "the output", PARTS)
 
 
@@ -195,7 +208,8 @@ def output(answer, rng, device):
     both_sides=True,
 )
 def blocks(answer, rng, device):
-    held, right, _, _ = gradients(answer, problem(rng), both())
+    with groups() as group:
+        held, right, _, _ = gradients(answer, problem(rng), group)
     for i, dim in ((1, 0), (2, 0), (3, 1)):
         parts = right[i].chunk(2, dim)
         for rank, grads in enumerate(held):
@@ -211,7 +225,8 @@ def blocks(answer, rng, device):
     both_sides=True,
 )
 def shared(answer, rng, device):
-    held, right, _, _ = gradients(answer, problem(rng, torch.float64), both())
+    with groups() as group:
+        held, right, _, _ = gradients(answer, problem(rng, torch.float64), group)
     compare([g[4] for g in held], right[4], "the gradient of b2", "b2 is added once, by each rank.")
     compare([g[0] for g in held], right[0], "the gradient of x", INPUT)
 
@@ -223,14 +238,17 @@ def shared(answer, rng, device):
 )
 def traffic(answer, rng, device):
     tensors = problem(rng)
-    group = both()
-    with torch.no_grad():
-        y, _, forward = attempt(answer, tensors, group)
+    with groups() as group:
+        with torch.no_grad():
+            y, _, forward = attempt(answer, tensors, group)
+        _, _, seen, _ = gradients(answer, tensors, group)
+    hint = "The terms of the output travel in forward, the gradient of x in backward."
     wanted = [("allreduce", y.numel())]
-    expect_equal(forward, wanted, name="forward's collectives and their numbers of elements")
-    _, _, seen, _ = gradients(answer, tensors, group)
+    name = "the collectives of forward, with the numbers that they take"
+    expect_equal(forward, wanted, name=name, hint=hint)
     wanted += [("allreduce", tensors[0].numel())]
-    expect_equal(seen, wanted, name="the collectives of forward and backward")
+    name = "the collectives of forward and backward, with the numbers that they take"
+    expect_equal(seen, wanted, name=name, hint=hint)
 
 
 @check(
@@ -239,22 +257,22 @@ def traffic(answer, rng, device):
     hint="A rank has one number among all ranks and another in its group.",
 )
 def alone(answer, rng, device):
-    groups = [dist.new_group([r], timeout=WAIT) for r in range(dist.get_world_size())]
     tensors = problem(rng)
-    held, right, _, y = gradients(answer, tensors, groups[dist.get_rank()])
+    with groups(alone=True) as group:
+        held, right, _, y = gradients(answer, tensors, group)
+        with torch.no_grad():
+            got, _, _ = attempt(answer, tensors, group)
     for i, name in enumerate(NAMES):
         hint = "Every hidden feature belongs to the one rank of the group."
         compare([g[i] for g in held], right[i], f"the gradient of {name}", hint)
-    with torch.no_grad():
-        got, _, _ = attempt(answer, tensors, groups[dist.get_rank()])
     compare(everywhere(got), y.detach(), "the output", PARTS)
 
 
 @check("the inputs stay as they were", holds="The inputs keep their values.")
 def untouched(answer, rng, device):
     tensors = leaves(problem(rng))
-    with expect_unchanged(*[t.detach() for t in tensors]):
-        attempt(answer, tensors, both(), weight=1.0)
+    with groups() as group, expect_unchanged(*[t.detach() for t in tensors]):
+        attempt(answer, tensors, group, weight=1.0)
 
 
 class Summed(Function):
