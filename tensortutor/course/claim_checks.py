@@ -9,7 +9,7 @@ from tensortutor.course.material import Failure, Look, Pane, Quiz, Try
 from tensortutor.course.problems import listed
 from tensortutor.course.run_record import Record
 from tensortutor.lens.rows import find_row, folded, rows_of
-from tensortutor.protocol.events import Verdict
+from tensortutor.protocol.events import Raised, Verdict
 
 ROWS_NAMED = 12
 """How many rows of an instrument a message names."""
@@ -135,19 +135,26 @@ def raises(failure: Failure) -> Holds:
             return broken_off(record) or Fault(
                 f"it raises nothing, {instead}; shown is {message!r}", failure.message_line + 1
             )
-        if report_of(error.text).startswith(failure.messages):
+        report = report_of(error)
+        if report.startswith(failure.messages):
             return None
         return Fault(
-            f"it raises {_first(report_of(error.text))!r}, shown is {message!r}",
+            f"it raises {_first(report)!r}, shown is {message!r}",
             failure.message_line + 1,
         )
 
     return holds
 
 
-def report_of(text: str) -> str:
-    """The part of a traceback below its frames: `type: message`, on as many lines as it has."""
-    lines = text.rpartition("Traceback (most recent call last):")[2].split("\n")
+def report_of(error: Raised) -> str:
+    """The part of a traceback below its frames: `type: message`, on as many lines as it has.
+
+    A program with an excepthook of its own, as torch.distributed sets one, prints its report
+    itself, and `text` is empty.
+    """
+    if not error.text:
+        return f"{error.type}: {error.message}"
+    lines = error.text.rpartition("Traceback (most recent call last):")[2].split("\n")
     begins = (n for n, line in enumerate(lines) if line and not line.startswith(" "))
     return "\n".join(lines[next(begins, 0) :])
 

@@ -134,6 +134,13 @@ def test_an_error_message_is_the_beginning_of_the_report(text, message, shown):
     assert shown or fault.line == 10
 
 
+def test_an_error_that_the_programs_own_hook_has_reported_is_known_by_its_message():
+    holds = claim_checks.raises(Failure("x", "ValueError: the file is empty", 5, 9))
+    assert holds(gather(raised("ValueError", "the file is empty", ""))) is None
+    fault = holds(gather(raised("ValueError", "another", "")))
+    assert "it raises 'ValueError: another'" in fault.message
+
+
 def test_what_another_version_of_torch_says_is_as_good():
     failure = Failure("x", "torch.Special: new words", 5, 9, ("torch.Special: first",))
     assert claim_checks.raises(failure)(gather(raised("T", "m", CHAINED))) is None
