@@ -109,6 +109,13 @@ COMMANDS = (
         (
             arg("term", metavar="TERM", nargs="*", help="as view or Tensor.view; default: pages"),
             arg("--page", metavar="PAGE", help="print a whole page"),
+            arg(
+                "--sheet",
+                nargs="?",
+                const="text",
+                choices=("text", "markdown"),
+                help="print the calls that matter most: one page, 131 columns wide",
+            ),
         ),
         json=True,
     ),

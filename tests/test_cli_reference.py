@@ -67,6 +67,52 @@ def test_a_whole_page_and_one_that_is_not_there() -> None:
     refused(tensortutor("reference", "mean", "--page", "reduce"), "Name a term, or say --page")
 
 
+SHEET = """\
++++
+title = "One page"
+about = "What matters."
+kind = "sheet"
++++
+
+### Means
+See basics/means.
+```python
+x = torch.zeros(2)
+x.mean()  # tensor(0.)
+```
+
+### Sums
+See basics/means.
+```python
+torch.ones(2).sum()  # tensor(2.)
+```
+"""
+
+
+def test_the_sheet_is_printed_in_two_columns_and_as_markdown(tmp_path: Path) -> None:
+    root = copy_of_tiny(tmp_path)
+    refused(tensortutor("reference", "--sheet", course=root), "no sheet to print")
+    (root / "lessons" / "reference" / "08_sheet.md").write_text(SHEET, "utf-8")
+    done = tensortutor("reference", "--sheet", course=root)
+    assert done.stdout.splitlines() == [
+        "One page. What matters.",
+        "",
+        f"{'MEANS  basics/means':<64}   SUMS  basics/means",
+        f"{'x = torch.zeros(2)':<64}   torch.ones(2).sum()  # tensor(2.)",
+        "x.mean()  # tensor(0.)",
+    ]
+    done = tensortutor("reference", "--sheet", "markdown", course=root)
+    assert "## Sums\n\nLessons: basics/means\n\n```python\ntorch.ones(2)" in done.stdout
+    assert "Means" not in tensortutor("reference", "zeros", course=root).stdout
+    refused(tensortutor("reference", "mean", "--sheet", course=root), "name no term")
+
+
+def test_the_sheet_of_the_course_fits_on_a_page() -> None:
+    lines = tensortutor("reference", "--sheet", course=None).stdout.splitlines()
+    assert 60 < len(lines) <= 110
+    assert max(map(len, lines)) <= 131
+
+
 def test_a_course_without_a_reference(tmp_path: Path) -> None:
     root = copy_of_tiny(tmp_path)
     for page in (root / "lessons" / "reference").iterdir():

@@ -42,7 +42,8 @@ def page() -> str:
     """The text of docs/topics.md."""
     course = open_course(ROOT)
     written = {lesson.id for lesson in course.lessons}
-    entries = [entry for part in read_reference(ROOT)[0] for entry in part.entries]
+    pages = [page for page in read_reference(ROOT)[0] if page.kind != "sheet"]
+    entries = [entry for page in pages for entry in page.entries]
     errors = read_atlas(ROOT)[0]
     lines = [HEAD]
     for group in groups():

@@ -10,7 +10,8 @@ from tensortutor.commands.session import Session, chosen
 from tensortutor.course.material import Prose
 from tensortutor.course.problems import listed
 from tensortutor.course.reference import Entry, Page, read_reference
-from tensortutor.course.search import EXACT, Found, Index, Place, entry_place
+from tensortutor.course.reference_sheet import sheet_markdown, sheet_of, sheet_text
+from tensortutor.course.search import EXACT, Found, Index, Place, entry_places
 
 UNKNOWN = 1
 MOST_HITS = 12
@@ -22,6 +23,10 @@ def reference(session: Session, arguments: Namespace) -> int:
     pages, _ = read_reference(session.course.root)
     if not pages:
         raise Refused("This course has no reference.")
+    if arguments.sheet is not None:
+        if arguments.term or arguments.page is not None:
+            raise Refused("--sheet prints one page: name no term and no other page with it.")
+        return _show_sheet(session, pages, arguments.sheet)
     if arguments.page is not None:
         if arguments.term:
             raise Refused("Name a term, or say --page PAGE for a whole page.")
@@ -32,7 +37,7 @@ def reference(session: Session, arguments: Namespace) -> int:
 
 def _look_up(session: Session, pages: Sequence[Page], term: str) -> int:
     entries = {(e.page, e.title): (e, page) for page in pages for e in page.entries}
-    index = Index(entry_place(entry, page) for entry, page in entries.values())
+    index = Index(place for page in pages for place in entry_places(page))
     hits = index.search(term)
     if not hits:
         near = index.nearest(term)
@@ -114,6 +119,8 @@ def _list_pages(session: Session, pages: Sequence[Page]) -> int:
     printer.line()
     printer.line(f"Look up: tensortutor reference TERM{again}")
     printer.line(f"A whole page: tensortutor reference --page PAGE{again}")
+    if sheet_of(pages) is not None:
+        printer.line(f"One page to print: tensortutor reference --sheet{again}")
     return 0
 
 
@@ -141,6 +148,18 @@ def _show_page(session: Session, pages: Sequence[Page], name: str) -> int:
             printer.line()
         for line in _entry(session, entry):
             printer.line(line)
+    return 0
+
+
+def _show_sheet(session: Session, pages: Sequence[Page], form: str) -> int:
+    page = sheet_of(pages)
+    if page is None:
+        raise Refused("This course has no sheet to print.")
+    if session.json:
+        return _show_page(session, pages, page.id)
+    lines = sheet_text(page) if form == "text" else sheet_markdown(page).splitlines()
+    for line in lines:
+        session.printer.line(line)
     return 0
 
 

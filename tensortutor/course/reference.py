@@ -17,7 +17,7 @@ from tensortutor.course.reference_samples import Sample, read_sample
 from tensortutor.course.toml_tables import TEXT, Key, check_table, key_lines, load_toml
 
 FOLDER = "lessons/reference"
-KINDS = ("calls", "terms", "appendix")
+KINDS = ("calls", "terms", "appendix", "sheet")
 NAMED = re.compile(r"(\d\d)_([a-z0-9][a-z0-9_]*)\.md")
 HEADING = re.compile(r"(#{2,3})[ \t]+(.+?)[ \t]*#*[ \t]*$")
 OPENING = re.compile(r"(`{3,}|~{3,})[ \t]*(\S*)[ \t]*$")
@@ -27,8 +27,9 @@ ALSO = re.compile(r"(?:^|(?<=\s))Also:\s+(.+?)\.(?=\s|$)", re.DOTALL)
 ENDS = re.compile(r"[.?](?=\s|$)")
 MOST_SENTENCES = {"calls": 3, "terms": 2}
 """A call may say in a short third one whether it gives a view or a copy."""
-MOST_COLUMNS = 74
-"""What a terminal of 80 columns shows of a line of code, its frame taken off."""
+SHEET_COLUMNS = 64
+MOST_COLUMNS = {"sheet": SHEET_COLUMNS}
+"""A terminal of 80 columns shows 74 of a line of code, its frame taken off."""
 
 
 def is_kind(value: Any) -> bool:
@@ -63,6 +64,8 @@ class Entry:
 @dataclass(frozen=True)
 class Page:
     """One file. id: its name without number. kind: one of KINDS. intro: Markdown at its top.
+
+    A page of kind "sheet" is printed whole; its entries repeat others and are not searched.
 
     sections: (title, Markdown below it before its first entry), in order.
     """
@@ -225,16 +228,17 @@ def _entry(part: _Part, kind: str, section: str, page: str, report: Report) -> E
     if also is not None:
         others = [" ".join(name.split()).strip("`") for name in re.split(r",\s+", also[1])]
         text = (text[: also.start()] + text[also.end() :]).strip()
-    if not text:
+    if not text and kind != "sheet":
         report.add(part.line, "this entry says nothing: write its meaning in a sentence or two")
     elif len(ENDS.findall(_bare(text))) > MOST_SENTENCES.get(kind, 99):
         most = MOST_SENTENCES[kind]
         report.add(part.line, f"this entry has more than {most} sentences: shorten it")
     for code, line in part.fences:
         for number, written in enumerate(code.split("\n"), line + 1):
-            if len(written) > MOST_COLUMNS:
-                report.add(number, f"this line has {len(written)} columns of {MOST_COLUMNS}")
-    if kind == "calls" and not part.fences:
+            most = MOST_COLUMNS.get(kind, 74)
+            if len(written) > most:
+                report.add(number, f"this line has {len(written)} columns of {most}")
+    if kind in ("calls", "sheet") and not part.fences:
         report.add(part.line, "this entry has no code: add a `python` fence that shows results")
     return Entry(
         title=part.title.strip("`"),

@@ -9,6 +9,7 @@ from tensortutor.course.model import Course
 from tensortutor.course.problems import Problem
 from tensortutor.course.reference import Page, lesson_problems, read_reference
 from tensortutor.course.reference_samples import Sample, faults, sample_job
+from tensortutor.course.reference_sheet import sheet_problems
 from tensortutor.course.run_record import Record
 
 NAME = "reference"
@@ -20,7 +21,8 @@ def check_reference(course: Course) -> tuple[tuple[Page, ...], list[Problem]]:
     pages, problems = read_reference(course.root)
     ids = [lesson.id for lesson in course.lessons]
     planned = read_contents(course.root)[0].planned
-    return pages, [*problems, *lesson_problems(course.root, pages, ids, planned)]
+    unknown = lesson_problems(course.root, pages, ids, planned)
+    return pages, [*problems, *unknown, *sheet_problems(course.root, pages)]
 
 
 def page_trials(pages: Sequence[Page]) -> Iterator[Trial]:

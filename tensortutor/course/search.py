@@ -275,8 +275,13 @@ def _text_of(step: Step) -> str:
     return " ".join(parts)
 
 
-def entry_place(entry: Entry, page: Page) -> Place:
-    """An entry of the reference."""
+def entry_places(page: Page) -> Iterator[Place]:
+    """The entries of a page of the reference, but for the sheet, which repeats them."""
+    if page.kind in KIND_OF:
+        yield from (_entry_place(entry, page) for entry in page.entries)
+
+
+def _entry_place(entry: Entry, page: Page) -> Place:
     return Place(
         KIND_OF[page.kind],
         entry.title,
@@ -374,7 +379,7 @@ class CourseIndex:
                 self.index.add(lesson_places(self.course))
             self.pages = read_reference(self.course.root)[0]
             for page in self.pages:
-                self.index.add(entry_place(entry, page) for entry in page.entries)
+                self.index.add(entry_places(page))
             self.errors = read_atlas(self.course.root)[0]
             self.index.add(map(error_place, self.errors))
             for number, lesson in enumerate(lessons):

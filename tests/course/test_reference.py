@@ -121,6 +121,17 @@ def test_a_file_of_another_name_is_a_problem(tmp_path):
     ]
 
 
+def test_a_sheet_that_does_not_fit_on_a_page_is_a_problem(tmp_path):
+    root = copy_of_tiny(tmp_path)
+    entry = "### {}\nSee basics/means.\n```python\n" + "x = 1  # 1\n" * 60 + "```\n"
+    head = '+++\ntitle = "S"\nabout = "A"\nkind = "sheet"\n+++\n'
+    text = head + "".join(map(entry.format, "abcd"))
+    (root / "lessons" / "reference" / "08_sheet.md").write_text(text, "utf-8")
+    assert [str(problem) for problem in check_reference(read_course(root)[0])[1]] == [
+        "lessons/reference/08_sheet.md:1: printed, it has 125 rows of 110: shorten it"
+    ]
+
+
 def test_a_course_without_a_reference_has_no_pages(tmp_path):
     assert read_reference(tmp_path) == ((), [])
 
