@@ -216,6 +216,38 @@ class OwnSession:
         return str(folder) if folder else None
 
 
+def own_program(
+    file: Path, arguments: tuple[str, ...], read: tuple[Path, ...], write: tuple[Path, ...]
+) -> OwnProgram:
+    """A program as it was named on the command line. Raises StorageError.
+
+    It may read the folder that it lies in: not a whole home, and not the root.
+    """
+    file = Path(os.path.abspath(file.expanduser()))
+    try:
+        read_text(file)
+    except FileNotFoundError:
+        if not file.parent.is_dir():
+            raise StorageError(f"There is no folder {file.parent}.") from None
+        write_atomic(file, "")
+    folder = file.parent
+    if folder.resolve() in (Path.home().resolve(), Path(folder.anchor)):
+        raise StorageError(
+            f"A program may read the folder that it lies in, and {folder} holds all that is yours: "
+            f"move {file.name} to a folder of its own."
+        )
+    return OwnProgram(
+        file, folder, arguments, *(tuple(map(_folder, folders)) for folders in (read, write))
+    )
+
+
+def _folder(path: Path) -> Path:
+    path = Path(os.path.abspath(path.expanduser()))
+    if not path.is_dir():
+        raise StorageError(f"{path} is no folder, so no program can be given it.")
+    return path
+
+
 def scratch_pad(workspace: Workspace) -> OwnProgram:
     """A file to try things in. Raises StorageError if it cannot be made."""
     path = workspace.paths.work / PAD
