@@ -11,6 +11,7 @@ from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_close,
     expect_shape,
     expect_true,
@@ -19,6 +20,22 @@ from tensortutor.checking import (
 )
 
 background("A side of the pairs is a tuple", "It has at least one token")
+
+equivalent(
+    "z = model(ids[:, :-1]).log_softmax(-1)",
+    "z = model(ids).log_softmax(-1)",
+    because="gather reads as many places as the index has: the last place is not read",
+)
+equivalent(
+    "z = model(ids[:, :-1]).log_softmax(-1)",
+    "z = model(ids[:, :]).log_softmax(-1)",
+    because="gather reads as many places as the index has: the last place is not read",
+)
+equivalent(
+    "each = z.gather(-1, ids[:, 1:, None])[..., 0]",
+    "each = z.gather(-1, ids[:, 1:, None])[..., -1]",
+    because="the last dimension has one entry",
+)
 
 EVEN = "Nothing is preferred yet: the margin is 0 and the loss ln 2."
 SUM = (
