@@ -67,6 +67,7 @@ class EditedFiles(Generic[K]):
     def code(self, key: K) -> Code:
         """The text of a file as it was left."""
         name = self._store.path(key).name
+        self._watch(key)  # from now on: what is saved after this reading is news
         if key in self._pending:
             return Code(name, self._pending[key], True)
         try:

@@ -78,18 +78,6 @@ LESSON = [
     _key("lesson.quit", "q", "app.quit", "Quit"),
 ]
 
-OWN_PROGRAM = [
-    one for one in LESSON
-    if one.id in {
-        "lesson.run", "lesson.turn", "lesson.stop", "lesson.explain", "lesson.reset", "lesson.save",
-        "lesson.format", "lesson.own_editor", "lesson.watch", "lesson.profile", "lesson.broadcast",
-        "lesson.notes", "lesson.lens", "lesson.tab", "lesson.tab_back", "lesson.wider",
-        "lesson.narrower", "lesson.higher", "lesson.lower", "lesson.sizes", "lesson.leave",
-        "lesson.home", "lesson.quit",
-    }
-]  # fmt: skip
-"""The keys of a lesson that a program of one's own has as well."""
-
 READER = [
     _key("reader.page", "space", "page_down", "Page", show=True),
     _key("reader.code", "enter", "screen.turn", "To the code"),

@@ -48,6 +48,11 @@ NO_READING = (
 )
 
 
+OF_LESSONS = {
+    f"lesson.{name}"
+    for name in ("check", "check_again", "next", "previous", "hint", "solution", "skip", "point")
+}
+"""Keys of a lesson that mean nothing here."""
 ABOUT_PAD = """\
 A place to try things. What stands here is kept.
 
@@ -60,7 +65,9 @@ To work on a file of your own, start with
 class OwnProgramScreen(TutorScreen):
     """Edits and runs a program of the learner's own. program: which, and what it may do."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.OWN_PROGRAM]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        one for one in key_bindings.LESSON if one.id not in OF_LESSONS
+    ]
     CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "A program of your own: its files, the code, and what came of running it. Everything is "
