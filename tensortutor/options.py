@@ -5,13 +5,27 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
+class OwnOptions:
+    """What `open` was told. file: None for the scratch pad. arguments: the program's own.
+
+    read, write: folders that the program may read, or read and write, beside the file's own.
+    """
+
+    file: Path | None = None
+    arguments: tuple[str, ...] = ()
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
 class AppOptions:
     """How the app was started.
 
     course: a course's folder, or None for the built-in one. device: "auto", "cpu", "cuda",
     "cuda:N" or "mps". sandbox: "auto", "full", "landlock" or "limits". python: the interpreter
     that runs the learner's code, or None for this one. lesson: where to begin, or None for where
-    the learner was. teach: for a room, with nothing kept.
+    the learner was. teach: for a room, with nothing kept. own: a program of the learner's own to
+    begin with.
     """
 
     course: Path | None = None
@@ -20,3 +34,4 @@ class AppOptions:
     python: str | None = None
     lesson: str | None = None
     teach: bool = False
+    own: OwnOptions | None = None

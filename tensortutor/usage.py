@@ -1,6 +1,7 @@
 """Every command of the command line, with its arguments, in the order of the help text."""
 
 import argparse
+from pathlib import Path
 
 from tensortutor.arguments import Command, arg, positive, seed
 
@@ -79,6 +80,31 @@ COMMANDS = (
         "put the checks of a lesson to your code at each save, until Ctrl+C",
         (LESSON, OWN_FILE, ALL, ALLOW_LIMITS, ANYWAY),
         json=True,
+    ),
+    Command(
+        "open",
+        "own_program.open_program",
+        "edit and run a program of your own, with the lens; without a file, the scratch pad",
+        (
+            arg("file", metavar="FILE", nargs="?", type=Path, help="the program"),
+            arg("words", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="for the program"),
+            arg(
+                "--read",
+                metavar="FOLDER",
+                type=Path,
+                action="append",
+                default=[],
+                help="let it read this folder, too; may be said again",
+            ),
+            arg(
+                "--write",
+                metavar="FOLDER",
+                type=Path,
+                action="append",
+                default=[],
+                help="let it read and write this folder; may be said again",
+            ),
+        ),
     ),
     Command(
         "answer",

@@ -124,8 +124,8 @@ def _sound(path: Path) -> bool:
             whole = whole and all(_is_typed(connection, table) for table, _ in layout)
     except sqlite3.OperationalError:
         raise  # locked, unreadable, full: nothing that says the file is broken
-    except sqlite3.DatabaseError:
-        return False
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return False  # the second: a damaged name within SQLite's own report
     if version == 0 and not layout:
         return True
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:

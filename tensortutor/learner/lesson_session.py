@@ -7,7 +7,6 @@ everything is also held in memory until the screen closes.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -15,12 +14,12 @@ from typing import Any, Literal, TypeVar
 from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
+from tensortutor.learner.edited_files import Code, EditedFiles
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.file_watch import FileWatch
 from tensortutor.learner.guesses import Guess, guesses
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
-from tensortutor.learner.workspace import Workspace, file_name
+from tensortutor.learner.workspace import Workspace
 from tensortutor.protocol.events import Judged
 
 T = TypeVar("T")
@@ -31,17 +30,55 @@ IDLE_S = 300.0
 """Time between two actions counts as spent on the lesson up to this."""
 
 
-@dataclass(frozen=True)
-class Code:
-    """The text of a pane. editable: False when the file could not be read and must not change."""
+class LessonStore:
+    """The files of a lesson, by step."""
 
-    name: str
-    text: str
-    editable: bool
+    def __init__(self, lesson: Lesson, workspace: Workspace) -> None:
+        self._lesson = lesson
+        self._workspace = workspace
+
+    def path(self, key: int) -> Path:
+        """Where a step's code lies."""
+        return self._workspace.path(self._lesson, key)
+
+    def load(self, key: int) -> str:
+        """What the learner wrote, else what the step begins with. Raises StorageError."""
+        return self._workspace.load(self._lesson, key)
+
+    def save(self, key: int, text: str) -> None:
+        """Keep what the learner wrote. Raises StorageError."""
+        self._workspace.save(self._lesson, key, text)
+
+    def start(self, key: int) -> Path:
+        """The file, made if it is not there. Raises StorageError."""
+        return self._workspace.start(self._lesson, key)
+
+    def put_aside(self, key: int) -> Path | None:
+        """Move the file to a backup. Raises StorageError."""
+        return self._workspace.reset(self._lesson, key)
+
+    def unread(self, key: int) -> str:
+        """What the step begins with."""
+        pane = self._lesson.steps[key].pane
+        return "" if pane is None else pane.source
+
+    def may_change(self, key: int) -> bool:
+        """A lesson's files are there to be changed."""
+        del key
+        return True
+
+    def gone(self, key: int) -> str:
+        """It was taken away."""
+        return (
+            f"{self.path(key)} is gone: here is what the step begins with. Undo brings back what "
+            "stood here."
+        )
 
 
 class LessonSession:
     """A lesson, the learner's place in it, and what they did."""
+
+    STORE = LessonStore
 
     def __init__(
         self,
@@ -64,11 +101,7 @@ class LessonSession:
         self._report = report
         self._clock = clock
         self._since = clock()
-        self._pending: dict[int, str] = {}
-        self._known: dict[int, str] = {}
-        self._unreadable: set[int] = set()
-        self._watches: dict[int, FileWatch] = {}
-        self._failing = False
+        self._files = EditedFiles(self.STORE(lesson, workspace), report)
         self.shown: tuple[Lesson, ...] = ()
         id = lesson.id
         nothing: frozenset[Any] = frozenset()
@@ -298,27 +331,20 @@ class LessonSession:
 
     # Code
 
+    @property
+    def has_code(self) -> bool:
+        """Whether this step shows code beside its text."""
+        return self.step.pane is not None
+
     def code(self) -> Code:
         """The text of this step's pane, as the learner left it."""
-        name = file_name(self.lesson, self.index)
-        pane = self.step.pane
-        assert pane is not None, "only a step with a pane has code"
-        if self.index in self._pending:
-            return Code(name, self._pending[self.index], True)
-        try:
-            text = self._workspace.load(self.lesson, self.index)
-        except StorageError as error:
-            self._unreadable.add(self.index)
-            self._report(str(error))
-            return Code(name, pane.source, False)
-        self._unreadable.discard(self.index)
-        self._known[self.index] = text
-        return Code(name, text, True)
+        assert self.has_code, "only a step with a pane has code"
+        return self._files.code(self.index)
 
     def task_source(self) -> str:
         """The learner's code of the step that is judged, with what is not saved yet."""
         index = self.task_number - 1
-        unsaved = self._pending.get(index)
+        unsaved = self._files.unsaved(index)
         if unsaved is not None:
             return unsaved
         return self._tried(lambda: self._workspace.load(self.lesson, index), "")
@@ -333,89 +359,31 @@ class LessonSession:
 
         None if something could not be saved. Raises StorageError if there can be no file.
         """
-        if not self.flush():
-            return None
-        watch = self._watch(self.index)
-        path = self._workspace.start(self.lesson, self.index)
-        watch.accept()
-        return path
+        return self._files.make(self.index)
 
     def saved_elsewhere(self) -> bool:
         """Whether another program has saved this step's file since the last time it was so."""
-        return self.step.pane is not None and self._watch(self.index).poll()
-
-    def _watch(self, index: int) -> FileWatch:
-        path = self._workspace.path(self.lesson, index)
-        return self._watches.setdefault(index, FileWatch(path))
+        return self.has_code and self._files.saved_elsewhere(self.index)
 
     def edit(self, text: str) -> bool:
         """The learner changed this step's code. Returns whether it is to be saved."""
-        if self.index in self._unreadable:
-            return False
-        if text == self._pending.get(self.index, self._known.get(self.index)):
-            return False
-        self._pending[self.index] = text
-        return True
+        return self._files.edit(self.index, text)
+
+    @property
+    def is_unsaved(self) -> bool:
+        """Whether something of this step's code is typed and not saved yet."""
+        return self._files.unsaved(self.index) is not None
 
     def flush(self) -> bool:
         """Save what is not saved yet. Returns whether everything is."""
-        for index, text in list(self._pending.items()):
-            try:
-                self._save(index, text)
-            except StorageError as error:
-                if not self._failing:
-                    self._report(f"{error} Your text stays in the editor; go on and save later.")
-                self._failing = True
-                return False
-            # Typing may have gone on in the meantime.
-            if self._pending.get(index) == text:
-                del self._pending[index]
-        if self._failing:
-            self._failing = False
-            self._report("Saving works again: your code is kept.")
-        return True
-
-    def _save(self, index: int, text: str) -> None:
-        on_disk = self._workspace.load(self.lesson, index)
-        if on_disk not in (self._known.get(index, on_disk), text):
-            folder = self._workspace.reset(self.lesson, index)
-            self._report(
-                f"{file_name(self.lesson, index)} was changed by another program as well. "
-                f"Its version is kept in {folder}."
-            )
-        watch = self._watch(index)
-        self._workspace.save(self.lesson, index, text)
-        watch.accept()
-        self._known[index] = text
+        return self._files.flush()
 
     def changed_elsewhere(self) -> Code | None:
         """The code, if another program has changed the file and nothing typed here is at stake.
 
         If the file cannot be read now, the text as it was; it must not change until it can.
         """
-        if self.step.pane is None or self.index in self._pending:
-            return None
-        known, was_unreadable = self._known.get(self.index), self.index in self._unreadable
-        if was_unreadable and not self._is_readable():
-            return None  # has been told
-        code = self.code()
-        if not code.editable:
-            return replace(code, text=known) if known is not None else code
-        if code.text == known and not was_unreadable:
-            return None
-        if known is not None and not self.path.exists():
-            self._report(
-                f"{self.path} is gone: here is what the step begins with. Undo brings back what "
-                "stood here."
-            )
-        return code
-
-    def _is_readable(self) -> bool:
-        try:
-            self._workspace.load(self.lesson, self.index)
-        except StorageError:
-            return False
-        return True
+        return self._files.changed_elsewhere(self.index) if self.has_code else None
 
     def reset(self) -> str | None:
         """Go back to the code that the step began with. Returns where the learner's is kept.
@@ -426,7 +394,7 @@ class LessonSession:
             return None
         folder = self._tried(lambda: self._workspace.reset(self.lesson, self.index), None)
         if folder is not None:
-            self._known.pop(self.index, None)
+            self._files.forget(self.index)
         return str(folder) if folder else None
 
     # Keeping

@@ -60,7 +60,8 @@ class Job:
     as a folder's name) under which files survive from one run to the next; "" for none. ranks:
     run it as that many cooperating processes (0: as one, as ever). device: the one that this job
     needs, whatever the learner chose; "" for theirs. look: what the lens is to report at the end.
-    types: report the types of the program's names (see protocol/assist.py).
+    types: report the types of the program's names (see protocol/assist.py). folder: where the
+    program lies and works, absolute, and whose modules it may import; "" for its scratch folder.
     """
 
     source: str
@@ -74,3 +75,4 @@ class Job:
     limits: Limits = Limits()
     look: Look = Look()
     types: bool = False
+    folder: str = ""

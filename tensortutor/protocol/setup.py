@@ -14,9 +14,10 @@ class Setup:
 
     layer: "full", "landlock" or "limits". scratch: the folder that holds one folder per lesson.
     readable: files and folders that a program may read (the landlock layer; elsewhere the mounts
-    decide). device: as torch names it; the zygote itself uses
-    none, each spare the one that it was made for. preload: import the slow parts of torch at once,
-    and not when there is time. data: the folder of the learner's own files, or "".
+    decide). writable: those of them that it may write as well. device: as torch names it; the
+    zygote itself uses none, each spare the one that it was made for. preload: import the slow parts
+    of torch at once, and not when there is time. data: the folder of the learner's own files, or
+    "".
     """
 
     layer: str
@@ -25,6 +26,7 @@ class Setup:
     device: str = "cpu"
     preload: bool = False
     data: str = ""
+    writable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

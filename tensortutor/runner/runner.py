@@ -19,6 +19,7 @@ from tensortutor.runner.sandbox import (
     bubblewrap,
     choose_layer,
     data_folder,
+    own_folders,
     readable_paths,
     scratch_folder,
 )
@@ -191,13 +192,14 @@ class Runner:
     def _launch(self) -> Zygote:
         interpreter = inspect_interpreter(self._settings.python or sys.executable)
         data = data_folder(self._settings.data)
-        readable = readable_paths(interpreter) + data
+        writable = own_folders(self._settings.write)
+        readable = readable_paths(interpreter) + data + own_folders(self._settings.read) + writable
         scratch = scratch_folder(self._settings.scratch)
-        full = [*bubblewrap(readable, scratch), interpreter.path]
+        full = [*bubblewrap(readable, scratch, writable), interpreter.path]
         layer = choose_layer(self._settings.sandbox, full)
         setup = Setup(
             layer=layer.name, scratch=str(scratch), readable=readable,
-            preload=self._settings.preload, data="".join(data),
+            preload=self._settings.preload, data="".join(data), writable=writable,
         )  # fmt: skip
         zygote = Zygote(interpreter, setup)
         with self._lock:

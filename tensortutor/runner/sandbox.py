@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,6 +132,13 @@ def data_folder(folder: Path | None) -> tuple[str, ...]:
     return (str(folder.resolve()),)
 
 
+def own_folders(folders: Iterable[Path]) -> tuple[str, ...]:
+    """Folders that the learner opens to programs: nothing of the course's checks and solutions."""
+    hidden = hidden_folders()
+    found = [part for folder in folders for part in without(str(folder.resolve()), hidden)]
+    return tuple(dict.fromkeys(found))
+
+
 def scratch_folder(folder: Path) -> Path:
     """The folder that holds one folder per lesson, absolute, made if it is not there.
 
@@ -190,8 +197,10 @@ def library_folders() -> list[str]:
     return [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
 
 
-def bubblewrap(readable: tuple[str, ...], scratch: Path) -> list[str]:
-    """The command line in front of the interpreter's.
+def bubblewrap(
+    readable: tuple[str, ...], scratch: Path, writable: tuple[str, ...] = ()
+) -> list[str]:
+    """The command line in front of the interpreter's. writable: of the readable ones.
 
     Programs get namespaces of their own inside; here the file system is put together.
     """
@@ -205,7 +214,7 @@ def bubblewrap(readable: tuple[str, ...], scratch: Path) -> list[str]:
         "--tmpfs", "/tmp", "--tmpfs", "/dev/shm", "--dir", "/lesson", "--dir", "/run",
     ]  # fmt: skip
     for path in sorted(set(readable) - {"/proc"}, key=len):
-        command += ["--ro-bind-try", path, path]
+        command += ["--bind-try" if path in writable else "--ro-bind-try", path, path]
     for node in sorted(Path("/dev").glob("nvidia*")):
         command += ["--dev-bind-try", str(node), str(node)]
     command += ["--bind", str(scratch), str(scratch)]

@@ -14,6 +14,7 @@ class Settings:
     interpreter that has torch, or None for our own. scratch: the folder that holds one folder per
     lesson. idle_s: let go of PyTorch after so long without a run. spares: processes kept waiting.
     data: a folder that programs may read, made if it is not there: the learner's own files.
+    read, write: more folders that programs may read, or read and write: they must be there.
     preload: have the slow parts of torch imported before the first run; it pays where many runs
     follow.
     """
@@ -26,3 +27,5 @@ class Settings:
     spares: int = 2
     preload: bool = False
     data: Path | None = None
+    read: tuple[Path, ...] = ()
+    write: tuple[Path, ...] = ()

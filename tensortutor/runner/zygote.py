@@ -71,7 +71,7 @@ class Zygote:
         script = str(PACKAGE / "worker" / "__main__.py")
         command = [interpreter.path, script, str(theirs.fileno())]
         if setup.layer == "full":
-            command = bubblewrap(setup.readable, Path(setup.scratch)) + command
+            command = bubblewrap(setup.readable, Path(setup.scratch), setup.writable) + command
         started = threading.Event()
         # Started by the thread that listens to it and lives as long: bubblewrap's
         # --die-with-parent means the thread that started it, not the process.

@@ -24,7 +24,7 @@ from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.ui_state import UiState
 from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
 from tensortutor.learner.workspace import Workspace
-from tensortutor.options import AppOptions
+from tensortutor.options import AppOptions, OwnOptions
 from tensortutor.plaintext import visible
 from tensortutor.ui import describe, garbage_collection, key_bindings, theme
 from tensortutor.ui.protocols import Runner
@@ -37,6 +37,7 @@ from tensortutor.ui.terminal import symbols
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
     from tensortutor.course.search import Place
+    from tensortutor.learner.own_files import OwnProgram
     from tensortutor.ui.tutor import LearnerState
 
 POLL_S = 0.5
@@ -70,12 +71,14 @@ class TutorApp(SearchApp):
         consent: Path | None = None,
         limits_consent: LimitsConsent | None = None,
         teaching: bool = False,
+        own: "OwnProgram | None" = None,
     ) -> None:
         super().__init__(course)
         self.progress = progress
         self.workspace = workspace
         self.runner = runner
         self._first = lesson
+        self._own = own
         self.settings = settings or LearnerSettings()
         self.limits = self.settings.limits
         self.limits_consent = limits_consent or LimitsConsent(None)
@@ -140,7 +143,9 @@ class TutorApp(SearchApp):
         garbage_collection.from_now_on()
         self.runner.warm()
         self.set_interval(POLL_S, self._poll)
-        if self._first is not None:
+        if self._own is not None:
+            self.open_program(self._own)
+        elif self._first is not None:
             self.open_lesson(self._first)
         else:
             # What a lesson's screen is made of comes while the list is being read.
@@ -218,6 +223,25 @@ class TutorApp(SearchApp):
             "I know this",
         )
         self.push_screen(question, lambda yes: self._show_lesson(lesson, step) if yes else None)
+
+    def open_program(self, program: "OwnProgram") -> None:
+        """Show a program of the learner's own."""
+        from tensortutor.ui.screens.own_program import OwnProgramScreen
+
+        self.push_screen(OwnProgramScreen(program))
+
+    def action_scratch_pad(self) -> None:
+        """Show the file to try things in."""
+        from tensortutor.learner.own_files import scratch_pad
+        from tensortutor.ui.screens.own_program import OwnProgramScreen
+
+        if isinstance(self.screen, OwnProgramScreen):
+            self.tell("This is a program of your own already.")
+            return
+        try:
+            self.open_program(scratch_pad(self.workspace))
+        except StorageError as error:
+            self.tell(str(error))
 
     def go(self, place: "Place") -> None:
         """Go to what was found: a lesson, a step of one, an entry of the reference, an error."""
@@ -328,6 +352,9 @@ class TutorApp(SearchApp):
                 )
         yield SystemCommand("Search the course", "Text, reference, errors", self.action_search)
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
+        yield SystemCommand(
+            "Scratch pad", "A file to try things in, run as lessons are", self.action_scratch_pad
+        )
         yield SystemCommand("Progress", "What you know well, what not", self.action_progress)
         from tensortutor.ui.teach_mode import commands
 
@@ -394,18 +421,22 @@ def run_app(options: AppOptions) -> int:
         paths = Paths.find()
         course = open_course(find_course(options.course))
     lesson = find_lesson(course, options.lesson) if options.lesson else None
+    workspace = Workspace(paths)
+    own = _own_program(options.own, workspace) if options.own else None
 
     def make_runner() -> Runner:
         from tensortutor.runner import Runner as RealRunner
         from tensortutor.runner import Settings
 
         settings = Settings(
-            paths.scratch, options.device, options.sandbox, options.python, data=paths.data
-        )
+            paths.scratch, options.device, options.sandbox, options.python, data=paths.data,
+            read=(*own.read, *([own.folder] if own.folder else [])) if own else (),
+            write=own.write if own else (),
+        )  # fmt: skip
         return RealRunner(settings)
 
     runner = LazyRunner(make_runner)
-    progress, workspace = Progress.open(paths), Workspace(paths)
+    progress = Progress.open(paths)
     settings = read_settings(paths.settings)
     if settings.ascii:
         symbols.use_ascii()
@@ -413,6 +444,7 @@ def run_app(options: AppOptions) -> int:
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, ui_state=UiState(paths.ui_state), consent=paths.consent,
         limits_consent=LimitsConsent(paths.allowed_limits), teaching=options.teach,
+        own=own,
     )  # fmt: skip
     garbage_collection.only_when_told()
     try:
@@ -420,3 +452,12 @@ def run_app(options: AppOptions) -> int:
     finally:
         runner.close()
     return app.return_code or result or 0
+
+
+def _own_program(options: OwnOptions, workspace: Workspace) -> "OwnProgram":
+    """The program that was asked for. Raises StorageError if there is none to edit."""
+    from tensortutor.learner.own_files import own_program, scratch_pad
+
+    if options.file is None:
+        return scratch_pad(workspace)
+    return own_program(options.file, options.arguments, options.read, options.write)

@@ -72,6 +72,8 @@ class Confinement:
             self._landlock = kernel.Landlock()
             for path in self._setup.readable:
                 self._landlock.allow(path)
+            for path in self._setup.writable:
+                self._landlock.allow(path, write=True, make=True)
             for path in WRITABLE_DEVICES:
                 self._landlock.allow(path, write=True)
             self._landlock.allow("/dev/shm", write=True, make=True)

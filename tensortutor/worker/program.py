@@ -45,7 +45,7 @@ class Program:
         self._channel = channel
         # A folder of its own, apart from the scratch folder: what an earlier run left there
         # cannot shadow a module of this one.
-        self._folder = os.path.join(folder, "program")
+        self._folder = job.folder or os.path.join(folder, "program")
         self._path = os.path.join(self._folder, os.path.basename(job.filename))
         self._owner = os.getpid()
         self._device = torch.device(setup.device)
@@ -94,6 +94,11 @@ class Program:
         return code
 
     def _write_file(self) -> None:
+        if self._job.folder:
+            # It lies there already, as far as it could be saved; this is what is run.
+            lines = self._job.source.splitlines(keepends=True)
+            linecache.cache[self._path] = (len(self._job.source), None, lines, self._path)
+            return
         os.makedirs(self._folder, exist_ok=True)
         with open(self._path, "w", encoding="utf-8") as file:
             file.write(self._job.source)
@@ -142,7 +147,7 @@ class Program:
     def _report(self, error: BaseException) -> int:
         self._streams.flush()
         linecache.checkcache(self._path)
-        report = raised(error, self._path, self._job.filename)
+        report = raised(error, self._path, self._job.filename, self._job.folder)
         if sys.excepthook is not sys.__excepthook__:
             report = replace(report, text="")  # the program shows its exceptions itself
             sys.excepthook(type(error), error, error.__traceback__)

@@ -62,6 +62,9 @@ def serve(sock: socket.socket, setup: Setup, confinement: Confinement, folder: s
     del assignment  # the key stays inside the signer's hash, where Python cannot read it
     cwd = confinement.shut(job.scratch, job.limits, network=job.ranks > 0)
     prepare_environment(folder, cwd)
+    if job.folder:
+        os.chdir(job.folder)
+        os.environ["PWD"] = job.folder
     channel = Channel(link)
     if job.ranks:
         channel.send_json(message_to_json(run_ranks(job, setup, channel, folder, signer)))

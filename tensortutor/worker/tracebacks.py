@@ -19,13 +19,14 @@ MACHINERY = os.path.dirname(os.path.dirname(__file__)) + os.sep
 FRAME = re.compile(r'^  File "([^"\n]*)", line \d+, in .*\n(?:    .*\n)*', re.MULTILINE)
 
 
-def raised(error: BaseException, path: str, name: str) -> Raised:
+def raised(error: BaseException, path: str, name: str, folder: str = "") -> Raised:
     """The report of an exception that a program did not catch.
 
-    path: the program's file as Python knows it. name: as the learner knows it.
+    path: the program's file as Python knows it. name: as the learner knows it. folder: where the
+    learner's own modules lie, or "".
     """
     report = traceback.TracebackException(type(error), error, error.__traceback__)
-    clean(report, path, name, set())
+    clean(report, path, name, folder, set())
     text = written(report, error)
     if isinstance(error, EOFError) and "reading a line" in str(error):
         text += NO_KEYBOARD + "\n"
@@ -53,14 +54,19 @@ def written(report: traceback.TracebackException, error: BaseException) -> str:
         return f"{head}{''.join(places)}{type(error).__qualname__}: {text_of(error)}\n"
 
 
-def clean(report: traceback.TracebackException, path: str, name: str, seen: set[int]) -> None:
-    """Keep the frames of `path` and call it `name`, in the causes and the groups too."""
+def clean(
+    report: traceback.TracebackException, path: str, name: str, folder: str, seen: set[int]
+) -> None:
+    """Keep the frames of `path` and call it `name`, in the causes and the groups too.
+
+    folder: the frames of files in it are kept as well, but for an environment's packages.
+    """
     if id(report) in seen:
         return
     seen.add(id(report))
-    kept = [frame for frame in report.stack if frame.filename == path]
+    kept = [frame for frame in report.stack if is_own(frame.filename, path, folder)]
     for frame in kept:
-        frame.filename = name
+        frame.filename = name_of(frame.filename, path, name, folder)
     report.stack[:] = kept
     if getattr(report, "filename", None) == path:  # a SyntaxError carries its own place
         report.filename = name
@@ -70,7 +76,20 @@ def clean(report: traceback.TracebackException, path: str, name: str, seen: set[
         *(getattr(report, "exceptions", None) or ()),
     ):
         if other is not None:
-            clean(other, path, name, seen)
+            clean(other, path, name, folder, seen)
+
+
+def is_own(filename: str, path: str, folder: str) -> bool:
+    """Whether a file is the program in `path`, or a module of the learner's own in `folder`."""
+    if filename == path:
+        return True
+    inside = bool(folder) and filename.startswith(folder + os.sep)
+    return inside and "site-packages" not in filename and not filename.startswith(MACHINERY)
+
+
+def name_of(filename: str, path: str, name: str, folder: str) -> str:
+    """What the learner calls a file of theirs."""
+    return name if filename == path else os.path.relpath(filename, folder)
 
 
 def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> tuple[Frame, ...]:

@@ -282,7 +282,7 @@ async def test_changes_on_both_sides_are_both_kept(setting, until, monkeypatch):
         screen = await arrive(pilot, until)
         await pilot.press("escape", "w", "f3")
         await pilot.press("x")
-        await until(pilot, lambda: screen.session._pending)
+        await until(pilot, lambda: screen.session.is_unsaved)
         path.write_text("theirs\n")
         for _ in range(5):
             await pilot.pause(0.02)

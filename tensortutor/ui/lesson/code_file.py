@@ -2,17 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
 
 from textual.app import SuspendNotSupported
 from textual.timer import Timer
 
+from tensortutor.learner.edited_files import Code
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.external_editor import NoEditor, open_file, own_editor
 from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.formatting import NotFormatted, formatted
-from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui.widgets.editor import Editor
 
 SAVE_AFTER_S = 0.3
@@ -21,8 +23,52 @@ SAVE_WITHIN_S = 2.0
 """It does not wait longer than that: who types on and on loses no more to a crash."""
 
 
+class Edited(Protocol):
+    """What is edited: the files of a lesson's steps, or those of the learner's own program."""
+
+    @property
+    def index(self) -> Hashable:
+        """What the editor knows the shown file by."""
+
+    @property
+    def has_code(self) -> bool:
+        """Whether a file is shown."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether checks are put to it."""
+
+    @property
+    def path(self) -> Path:
+        """Where it lies, or would lie."""
+
+    def code(self) -> Code:
+        """Its text."""
+
+    def edit(self, text: str) -> bool:
+        """The text has changed. Returns whether it is to be saved."""
+
+    def tick(self) -> None:
+        """The learner did something."""
+
+    def flush(self) -> bool:
+        """Save everything. Returns whether that worked."""
+
+    def make_file(self) -> Path | None:
+        """The file, for another program to edit. Raises StorageError."""
+
+    def saved_elsewhere(self) -> bool:
+        """Whether another program has saved it."""
+
+    def changed_elsewhere(self) -> Code | None:
+        """Its text, if another program has changed it."""
+
+    def reset(self) -> str | None:
+        """Back to how it was. Returns where the rest is kept."""
+
+
 class CodeFile:
-    """Keeps the editor and the learner's file of this step alike.
+    """Keeps the editor and the learner's file alike.
 
     tell: shows a sentence. saved_elsewhere: called when another program has saved the file and the
     learner wants it run then.
@@ -30,7 +76,7 @@ class CodeFile:
 
     def __init__(
         self,
-        session: LessonSession,
+        session: Edited,
         editor: Editor,
         tell: Callable[[str], None],
         saved_elsewhere: Callable[[], None],
@@ -45,8 +91,8 @@ class CodeFile:
         self._as_read = ""
 
     def show(self) -> None:
-        """Show the code of this step as the learner left it."""
-        if self._session.step.pane is None:
+        """Show the code as the learner left it."""
+        if not self._session.has_code:
             return
         code = self._session.code()
         self._editor.file_name = code.name
@@ -84,11 +130,11 @@ class CodeFile:
 
     def save(self) -> None:
         """Save now, and say so."""
-        if self._session.flush() and self._session.step.pane is not None:
+        if self._session.flush() and self._session.has_code:
             self._tell("Saved. It is saved as you type, too.")
 
     def reset(self) -> None:
-        """Go back to the code that the step began with; the learner's is kept in a backup."""
+        """Go back to how the code was at first; the learner's is kept in a backup."""
         folder = self._session.reset()
         self.show()
         if folder:
@@ -98,7 +144,7 @@ class CodeFile:
         """Lay the code out as ruff does, in one step that can be undone."""
         session, before = self._session, self._editor.text
         index = session.index
-        if session.step.pane is None or self._editor.read_only:
+        if not session.has_code or self._editor.read_only:
             return
         try:
             after = await asyncio.to_thread(formatted, before, session.path)
@@ -139,7 +185,7 @@ class CodeFile:
 
         suspend: gives the terminal away for as long as it lasts.
         """
-        if self._session.step.pane is None:
+        if not self._session.has_code:
             self._tell("This step has no code to edit.")
             return
         try:
@@ -165,7 +211,7 @@ class CodeFile:
         self._editor.note = "watched" if self._is_watching else ""
         if not self._is_watching:
             self._tell("Saving the file elsewhere does not run anything any more.")
-        elif self._session.step.pane is None:
+        elif not self._session.has_code:
             self._tell("From the next step with code on, every save elsewhere runs it.")
         else:
             what = "puts the checks to it" if self._session.judged else "runs it"

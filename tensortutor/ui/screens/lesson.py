@@ -9,37 +9,29 @@ from typing import ClassVar
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
-from textual.message import Message
-from textual.widgets import Markdown, Static, TextArea
+from textual.containers import Horizontal
+from textual.widgets import Markdown, TextArea
 
 from tensortutor.course.model import Lesson
 from tensortutor.learner.lesson_session import LessonSession
-from tensortutor.plaintext import visible
-from tensortutor.protocol.assist import Answer, Question
 from tensortutor.ui import describe, key_bindings
-from tensortutor.ui.editing import documentation
 from tensortutor.ui.lesson.code_file import CodeFile
 from tensortutor.ui.lesson.guess_gate import GuessGate
-from tensortutor.ui.lesson.line_notes import LineNotes
-from tensortutor.ui.lesson.name_help import NameHelp
 from tensortutor.ui.lesson.pane_layout import PaneLayout
 from tensortutor.ui.lesson.pointing import Pointing
 from tensortutor.ui.lesson.run_controller import RunController
 from tensortutor.ui.screens.base import TutorScreen
-from tensortutor.ui.screens.dialogs import Confirm, Page
+from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.workbench import Workbench
 from tensortutor.ui.widgets import questions
 from tensortutor.ui.widgets.checks import ChecksPane
-from tensortutor.ui.widgets.completer import NameAsked, NameDescribed, NothingKnown
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.pointers import Pointer
-from tensortutor.ui.widgets.popup import Popup
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
-from tensortutor.ui.widgets.tensors import TensorsPane
 
 AHEAD = (
     "lesson.run", "lesson.check", "lesson.stop", "lesson.next", "lesson.hint", "lesson.turn",
@@ -63,14 +55,6 @@ class LessonScreen(TutorScreen):
     READER: ClassVar[type[Reader]] = Reader
     SESSION: ClassVar[type[LessonSession]] = LessonSession
 
-    class Answered(Message):
-        """The runner has answered a question about a name, from its thread."""
-
-        def __init__(self, question: Question, answer: Answer | None) -> None:
-            super().__init__()
-            self.question = question
-            self.answer = answer
-
     def __init__(self, lesson: Lesson, step: int | None = None) -> None:
         super().__init__()
         tutor = self.tutor
@@ -79,18 +63,15 @@ class LessonScreen(TutorScreen):
             tutor.course, lesson, tutor.progress, tutor.workspace, tutor.tell, at=step
         )
         self.reader = self.READER(id="reader")
-        self.editor = Editor(id="editor")
-        self.results = Results(id="results")
+        self.bench = Workbench(tutor)
+        self.editor, self.results = self.bench.editor, self.bench.results
+        self.names, self.notes = self.bench.names, self.bench.notes
         self._keybar = KeyBar()
         self.panes = PaneLayout(
             self.reader, self.editor, self.results, tutor.ui_state, lambda: self.is_wide,
             lambda: self.app.size.height - 2, tutor.tell,
         )  # fmt: skip
         self.code = CodeFile(self.session, self.editor, tutor.tell, lambda: self.runs.rerun())
-        self.names = NameHelp(tutor.runner, self.editor, self._post_answer, tutor.tell)
-        self.notes = LineNotes(
-            self.editor, tutor.ui_state, tutor.settings.lens, self.key_for, tutor.tell
-        )
         self.guesses = GuessGate(
             self.session, self.reader, self._ask, self.reader.focus,
             lambda lines: self.results.query_one(OutputPane).remark(lines), self.key_for,
@@ -109,9 +90,7 @@ class LessonScreen(TutorScreen):
         yield TopLine()
         with Horizontal(id="body"):
             yield self.reader
-            with Vertical(id="work"):
-                yield self.editor
-                yield self.results
+            yield self.bench
         yield self._keybar
         yield self.too_small()
 
@@ -122,8 +101,6 @@ class LessonScreen(TutorScreen):
         self.watch(self.app, "device_word", self._show_device)
         self.results.query_one(ChecksPane).prepare(self.lesson)
         self.panes.apply_sizes()
-        self.editor.closes_brackets = self.tutor.settings.close_brackets
-        self.editor.completer.is_eager = self.tutor.settings.complete
         self.session.arrive()
         await self._show_step()
         self.code.follow()
@@ -406,45 +383,7 @@ class LessonScreen(TutorScreen):
 
     def action_broadcast(self) -> None:
         """Say what is marked at the cursor's line: how shapes were broadcast, the first NaN."""
-        if (about := self.notes.about_line()) is not None:
-            title, text = about
-            self.app.push_screen(Page(visible(title), Static(visible(text), markup=False)))
-
-    @on(TensorsPane.Opened)
-    def _open_tensor(self, event: TensorsPane.Opened) -> None:
-        from tensortutor.ui.screens.tensor import TensorScreen
-
-        self.app.push_screen(TensorScreen(event.tensors, event.tensor, event.other))
-
-    # Names in the editor
-
-    def _post_answer(self, question: Question, answer: Answer | None) -> None:
-        self.post_message(self.Answered(question, answer))
-
-    @on(events.DescendantFocus, "#editor")
-    def _editor_focused(self) -> None:
-        self.names.get_ready()
-
-    @on(NameAsked)
-    def _name_asked(self, event: NameAsked) -> None:
-        self.names.ask(event.question)
-
-    @on(Answered)
-    def _name_answered(self, event: Answered) -> None:
-        self.names.answered(event.question, event.answer)
-
-    @on(NameDescribed)
-    def _show_documentation(self, event: NameDescribed) -> None:
-        doc = event.documentation
-        self.app.push_screen(Page(doc.name, Static(documentation.page(doc))))
-
-    @on(NothingKnown)
-    def _tell_nothing(self, event: NothingKnown) -> None:
-        self.names.tell_nothing(event)
-
-    @on(Popup.Clicked)
-    def _name_chosen(self, event: Popup.Clicked) -> None:
-        self.editor.completer.accept(event.index)
+        self.bench.show_about_line()
 
     # The parts of the screen
 

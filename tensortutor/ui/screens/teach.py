@@ -6,7 +6,7 @@ from textual import on
 from textual.binding import BindingType
 
 from tensortutor.course.model import JUDGED, Lesson
-from tensortutor.learner.lesson_session import Code, LessonSession
+from tensortutor.learner.lesson_session import LessonSession, LessonStore
 from tensortutor.ui import key_bindings
 from tensortutor.ui.lesson.code_statements import statements
 from tensortutor.ui.screens.lesson import LessonScreen
@@ -16,11 +16,21 @@ from tensortutor.ui.widgets.questions import Question
 NO_CODE = "No code is on the board yet."
 
 
+class TeachStore(LessonStore):
+    """Of a step's code nothing is on the board at first."""
+
+    def load(self, key: int) -> str:
+        """What was shown so far."""
+        return super().load(key) if self.path(key).exists() else ""
+
+
 class TeachSession(LessonSession):
     """Nothing waits for anything: not the run for a prediction, not the solution for the checks.
 
     The code of a step is what was shown of it so far, and what the teacher made of that.
     """
+
+    STORE = TeachStore
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -29,12 +39,6 @@ class TeachSession(LessonSession):
         if pane is None:
             return ()
         return (pane.source,) if pane.kind in JUDGED else statements(pane.source)
-
-    def code(self) -> Code:
-        """The code as it was left; nothing at first."""
-        if self.index in self._pending or self.path.exists():
-            return super().code()
-        return Code(self.path.name, "", True)
 
     def pieces_in(self, text: str) -> int:
         """How many pieces a text holds. Who has changed them is shown no more of them."""

@@ -130,12 +130,12 @@ class ChecksPane(ResultPane):
     def begin(self, occasion: Occasion) -> None:
         """A check run starts with every check waiting; a plain run leaves them alone."""
         self._about = occasion.about
-        if not occasion.checking:
+        if occasion.checked is None:
             return
         self._judged = True
         self._failures = []
         self._raising.clear()
-        self._list(occasion.lesson.judge.checks)
+        self._list(occasion.checked.judge.checks)
         self._say("")
         self.query_one("#checks-passed", Static).display = False
         self.post_message(self.Relabelled())

@@ -201,7 +201,7 @@ class DrawingsPane(ResultPane):
     def begin(self, occasion: Occasion) -> None:
         """Start with nothing. In a check run the checks keep the front."""
         self.forget()
-        self._may_ask = not occasion.checking
+        self._may_ask = occasion.checked is None
 
     def forget(self) -> None:
         """Take all drawings away."""

@@ -42,7 +42,7 @@ class OutputPane(ResultPane):
         """Start with an empty log."""
         self._about = occasion.about
         self.forget()
-        self._is_plain_run = not occasion.checking
+        self._is_plain_run = occasion.checked is None
 
     def forget(self) -> None:
         """Empty the log."""

@@ -12,13 +12,12 @@ from tensortutor.protocol.events import Event
 
 @dataclass(frozen=True)
 class Occasion:
-    """What a run is for. checking: the lesson's checks are put to the program.
+    """What a run is for. checked: the lesson whose checks are put to the program; None for none.
 
     about: what to say of a lesson that explains an error, by its id.
     """
 
-    lesson: Lesson
-    checking: bool
+    checked: Lesson | None = None
     about: Callable[[str], str] = str
 
 

@@ -1,0 +1,61 @@
+"""A program in a folder that the learner opened: what it finds there, and what stays closed."""
+
+import pytest
+
+from tensortutor.protocol.events import Finished, Output, Raised
+from tensortutor.protocol.jobs import Job, Look
+from tensortutor.runner import Runner, Settings
+
+MAIN = """\
+import os, sys, helper
+print(os.getcwd() == sys.argv[1], __file__ == os.path.join(sys.argv[1], "train.py"))
+print(open("data.txt").read(), open(sys.argv[2] + "/more.txt").read())
+for name in ("out.txt", sys.argv[2] + "/out.txt", sys.argv[3] + "/out.txt"):
+    try:
+        print(open(name, "w").write("x"))
+    except OSError as error:
+        print("refused")
+try:
+    print(open(sys.argv[4]).read())
+except OSError as error:
+    print("closed")
+helper.fail()
+"""
+HELPER = "def fail():\n    raise ValueError('from the helper')\n"
+
+
+@pytest.fixture
+def place(layer, tmp_path):
+    """A runner, and its folders: the program's own, one to read, one to write, one that is not."""
+    folders = [tmp_path / name for name in ("my project", "data", "results", "secret")]
+    for folder in folders:
+        folder.mkdir()
+    own, read, write, _ = folders
+    (own / "helper.py").write_text(HELPER)
+    (own / "data.txt").write_text("own data")
+    (read / "more.txt").write_text("more data")
+    settings = Settings(
+        tmp_path / "scratch", "cpu", layer, spares=1, read=(own, read), write=(write,)
+    )
+    with Runner(settings) as runner:
+        yield runner, folders
+
+
+def test_it_reads_and_imports_what_was_opened_and_writes_where_it_may(place):
+    runner, folders = place
+    own, read, write, secret = folders
+    (secret / "key").write_text("")
+    arguments = (str(own), str(read), str(write), str(secret / "key"))
+    job = Job(MAIN, "train.py", arguments, "own", folder=str(own), look=Look(True, True))
+    events = list(runner.start(job))
+    said = "".join(e.text for e in events if isinstance(e, Output) and e.stream == "stdout")
+    assert said.splitlines() == [
+        "True True", "own data more data", "refused", "refused", "1", "closed",
+    ]  # fmt: skip
+    assert (write / "out.txt").read_text() == "x"
+    assert sorted(path.name for path in own.iterdir() if path.suffix) == ["data.txt", "helper.py"]
+    (error,) = (e for e in events if isinstance(e, Raised))
+    assert 'File "train.py", line 13' in error.text
+    assert 'File "helper.py", line 2, in fail' in error.text
+    assert [frame.line for frame in error.frames] == [13]
+    assert isinstance(events[-1], Finished)
