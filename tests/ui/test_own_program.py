@@ -139,6 +139,21 @@ async def test_an_error_of_the_sandbox_says_how_a_folder_is_opened(setting, unti
         await until(pilot, lambda: "--write FOLDER" in output(screen).partition("Traceback")[2])
 
 
+async def test_a_file_that_the_program_has_written_is_listed(setting, until, project):
+    def script(run):
+        (project / "result.txt").write_text("1")
+        return says("written\n")(run)
+
+    setting.runner.script = script
+    app = opened(setting, project)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = await arrive(pilot, until)
+        await until(pilot, lambda: len(screen.files.root.children) == 2)
+        await pilot.press("f5")
+        await until(pilot, lambda: len(screen.files.root.children) == 3)
+        assert screen.editor.has_focus
+
+
 async def test_the_scratch_pad_is_kept_and_leads_back_to_the_lessons(setting, until):
     setting.runner.script = says("pad\n")
     app = app_of(setting, scratch_pad(setting.workspace))

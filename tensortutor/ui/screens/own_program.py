@@ -201,7 +201,14 @@ class OwnProgramScreen(TutorScreen):
         self.names.learn(message.events)
         self._say_rights(message.events)
         self._describe()
-        if self._once_more and any(isinstance(event, Finished) for event in message.events):
+        if any(isinstance(event, Finished) for event in message.events):
+            self._ended()
+
+    def _ended(self) -> None:
+        """The program may have written files, and may be wanted once more."""
+        if isinstance(self.files, FileTree):
+            self.files.reload()
+        if self._once_more:
             self._once_more = False
             self.action_run()
 
