@@ -69,8 +69,7 @@ def network(rng, device):
     d, h = rng.randint(3, 7), rng.randint(3, 7)
     layers = [nn.Linear(d, h), nn.BatchNorm1d(h), nn.ReLU(), nn.Dropout(0.5), nn.Linear(h, 3)]
     model = nn.Sequential(*layers).to(device)
-    for _ in range(3):
-        model(torch.randn(16, d, device=device) * 2 + 1)
+    model(torch.randn(16, d, device=device) * 9 + 4)  # statistics unlike those of a batch
     return model, lambda n: torch.randn(n, d, device=device)
 
 
