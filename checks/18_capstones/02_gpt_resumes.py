@@ -1,0 +1,388 @@
+"""Judges lessons/18_capstones/02_gpt_resumes.md."""
+
+import os
+import tempfile
+from unittest import mock
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim.lr_scheduler import CosineAnnealingLR
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from tensortutor.checking import (
+    accepted,
+    background,
+    check,
+    expect_close,
+    expect_equal,
+    expect_shape,
+    expect_true,
+    fail,
+    hinted,
+    key_line_shown,
+    mutant,
+)
+from tensortutor.lab import data
+
+background("Four things are missing.")
+
+key_line_shown("replace", because="the step before shows what it is for; the exercise uses it")
+key_line_shown("set_rng_state", because="a part of five that are to be found")
+key_line_shown("get_rng_state", because="a part of five that are to be found")
+
+MASK = "Give `blocks` a mask that is True where a position may not look: above the diagonal."
+BESIDE = 'Write to a file beside it, such as f"{path}.new", and rename that with os.replace.'
+PARTS = (
+    "A checkpoint has five parts: model, optimizer, schedule, the state of the random numbers, "
+    "and the next step."
+)
+CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 0.5) between backward and step."
+
+
+class Died(BaseException):
+    """Stands for a signal that ends the process: no `except Exception` sees it."""
+
+
+def folder():
+    return tempfile.TemporaryDirectory()
+
+
+def same(a, b, what, hint=PARTS):
+    """Two models have the same bits."""
+    for (name, x), y in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
+        gap = (x - y).abs().max().item()
+        expect_true(gap == 0, f"{what}: {name} differs by up to {gap:.1e}", hint=hint)
+
+
+@check("no position sees later letters", holds="depend on no later letter")
+def causal(answer, rng, device):
+    model = answer.GPT().eval()
+    t = rng.randint(3, answer.T)
+    ids = torch.randint(answer.V, (2, t))
+    other = ids.clone()
+    at = rng.randint(1, t - 1)
+    other[:, at:] = (other[:, at:] + torch.randint(1, answer.V, (2, t - at))) % answer.V
+    with torch.no_grad():
+        one, two = model(ids), model(other)
+    expect_shape(one, (2, t, answer.V), name="the logits")
+    expect_close(two[:, :at], one[:, :at], atol=1e-5, name="logits before the change", hint=MASK)
+    gap = (two[:, -1] - one[:, -1]).abs().max().item()
+    expect_true(gap > 1e-4, "the last position does not see what stands before it", hint=MASK)
+
+
+@check(
+    "save leaves the old file whole",
+    holds="leaves the old file whole if the process dies while it writes",
+)
+def atomic(answer, rng, device):
+    with folder() as place:
+        path = os.path.join(place, "a.pt")
+        answer.save(path, {"step": 1})
+        expect_equal(torch.load(path), {"step": 1}, name="what save wrote")
+
+        def die(state, file, *_, **__):
+            with open(file, "wb") as out:
+                out.write(b"PK")
+            raise Died
+
+        try:
+            with mock.patch.object(torch, "save", die):
+                answer.save(path, {"step": 2})
+        except Died:
+            pass
+        try:
+            found = torch.load(path)
+        except Exception:
+            fail("save was cut off, and the old checkpoint is gone", hint=BESIDE)
+        expect_equal(
+            found, {"step": 1}, name="the checkpoint after a save was cut off", hint=BESIDE
+        )
+        answer.save(path, {"step": 3})
+        expect_equal(torch.load(path), {"step": 3}, name="what a later save wrote")
+
+
+@check(
+    "a run that was stopped goes on with the same bits",
+    holds=[
+        "goes on from the checkpoint at `path`, if there is one",
+        "It returns the model and the losses of the steps that it did itself.",
+        "A run that was stopped anywhere and goes on gives the same bits as one that was not.",
+        "and after the last",
+    ],
+    both_sides=True,
+)
+def resumes(answer, rng, device):
+    until = rng.randint(4, 8)
+    stop = rng.randint(2, until - 1)
+    with folder() as place:
+        paths = [os.path.join(place, name) for name in ("whole.pt", "parts.pt")]
+        whole, losses = answer.train(paths[0], until)
+        expect_equal(len(losses), until, name="losses of a whole run")
+        _, first = answer.train(paths[1], stop)
+        expect_equal(len(first), stop, name="losses of the first part")
+        torch.rand(rng.randint(1, 9))  # another process has drawn other numbers
+        resumed, second = answer.train(paths[1], until)
+        expect_equal(len(second), until - stop, name="losses of the second part", hint=PARTS)
+        expect_equal(first + second, losses, name="the losses of both parts", hint=PARTS)
+        same(whole, resumed, f"stopped after {stop} of {until}")
+        again, none = answer.train(paths[1], until)
+        expect_equal(none, [], name="losses where nothing is left to do", hint=PARTS)
+        same(whole, again, "nothing left to do")
+
+
+@check("a run that dies goes on from its last tenth step", holds="It saves after every tenth step")
+def dies(answer, rng, device):
+    until, count = rng.choice([13, 15]), [0]
+    dead = rng.randint(10, until - 1)
+
+    def step_taken(*_):
+        count[0] += 1
+        if count[0] > dead:
+            raise Died
+
+    with folder() as place:
+        paths = [os.path.join(place, name) for name in ("whole.pt", "dies.pt")]
+        handle = register_optimizer_step_pre_hook(step_taken)
+        try:
+            answer.train(paths[1], until)
+        except Died:
+            pass
+        finally:
+            handle.remove()
+        hint = f"It died after {dead} steps. A checkpoint of step 10 should be there."
+        expect_true(os.path.exists(paths[1]), "there is no checkpoint", hint=hint)
+        resumed, rest = answer.train(paths[1], until)
+        expect_equal(len(rest), until - 10, name="steps that were left", hint=hint)
+        whole, _ = answer.train(paths[0], until)
+        same(whole, resumed, f"died after {dead} of {until}")
+
+
+@check("the gradient is clipped", holds="The norm of all gradients together is clipped to 0.5.")
+def clipped(answer, rng, device):
+    norms = []
+
+    def taken(opt, *_):
+        grads = [p.grad for group in opt.param_groups for p in group["params"]]
+        norms.append(torch.stack([g.norm() for g in grads]).norm().item())
+
+    handle = register_optimizer_step_pre_hook(taken)
+    try:
+        with folder() as place:
+            answer.train(os.path.join(place, "a.pt"), 6)
+    finally:
+        handle.remove()
+    expect_equal(len(norms), 6, name="steps of the optimizer")
+    expect_equal([n for n in norms if n > 0.5001], [], name="norms above 0.5", hint=CLIP)
+    expect_true(max(norms) > 0.49, f"the largest norm is {max(norms):.3f}", hint=CLIP)
+
+
+@check("it learns", holds="A GPT learns first names, letter by letter.")
+def learns(answer, rng, device):
+    with folder() as place:
+        _, losses = answer.train(os.path.join(place, "a.pt"), 25)
+    last = sum(losses[-5:]) / 5
+    expect_true(last < 3.0, f"after 25 steps the loss is {last:.2f}, and ln 27 is 3.30")
+
+
+TEXT = data("names.txt").read_text().lower()
+LETTERS = sorted(set(TEXT))
+NUMBERS = torch.tensor([LETTERS.index(c) for c in TEXT])
+
+
+class Base(nn.Module):
+    """A right model."""
+
+    def __init__(self):
+        super().__init__()
+        self.tok, self.pos = nn.Embedding(len(LETTERS), 32), nn.Embedding(16, 32)
+        one = nn.TransformerEncoderLayer(32, 4, 128, batch_first=True)
+        self.blocks = nn.TransformerEncoder(one, 2)
+        self.head = nn.Linear(32, len(LETTERS))
+
+    def forward(self, ids, diagonal=1):
+        t = ids.shape[1]
+        x = self.tok(ids) + self.pos.weight[:t]
+        hidden = torch.ones(t, t).triu(diagonal).bool()
+        return self.head(self.blocks(x, mask=hidden))
+
+
+def kept(path, state):
+    torch.save(state, f"{path}.new")
+    os.replace(f"{path}.new", path)
+
+
+def fitted(path, until, leave=(), norm=0.5, every=10, last=True, still=False, total=False):
+    """train, with parts left out."""
+    torch.manual_seed(0)
+    model = Base()
+    opt = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    plan = CosineAnnealingLR(opt, 100)
+    start, losses = 0, []
+    if os.path.exists(path):
+        state = torch.load(path)
+        model.load_state_dict(state["model"])
+        if "opt" not in leave:
+            opt.load_state_dict(state["opt"])
+        if "plan" not in leave:
+            plan.load_state_dict(state["plan"])
+        if "rng" not in leave:
+            torch.set_rng_state(state["rng"])
+        start = 0 if "step" in leave else state["step"]
+        losses = state["losses"] if total else []
+    for step in range(start, until):
+        at = torch.randint(len(NUMBERS) - 16, (16, 1))
+        ids = NUMBERS[at + torch.arange(17)]
+        loss = F.cross_entropy(model(ids[:, :-1]).mT, ids[:, 1:])
+        opt.zero_grad()
+        loss.backward()
+        if norm == "values":
+            nn.utils.clip_grad_value_(model.parameters(), 0.5)
+        elif norm == "apart":
+            for p in model.parameters():
+                nn.utils.clip_grad_norm_(p, 0.5)
+        elif norm:
+            nn.utils.clip_grad_norm_(model.parameters(), norm)
+        if not still:
+            opt.step()
+        plan.step()
+        losses.append(loss.item())
+        if (step + 1) % every == 0 or (last and step + 1 == until):
+            state = {"model": model.state_dict(), "opt": opt.state_dict()}
+            state |= {"plan": plan.state_dict(), "rng": torch.get_rng_state()}
+            kept(path, {**state, "step": step + 1, "losses": losses})
+    return model, losses
+
+
+@mutant("no mask: sees what it is to predict", caught_by=causal)
+class GPT(Base):
+    def forward(self, ids):
+        return self.head(self.blocks(self.tok(ids) + self.pos.weight[: ids.shape[1]]))
+
+
+@mutant("a mask that hides the past", caught_by=causal)
+class GPT(Base):
+    def forward(self, ids):
+        t = ids.shape[1]
+        x = self.tok(ids) + self.pos.weight[:t]
+        return self.head(self.blocks(x, mask=torch.ones(t, t).tril(-1).bool()))
+
+
+@mutant("a mask that is one off", caught_by=causal)
+class GPT(Base):
+    def forward(self, ids):
+        return super().forward(ids, 2)
+
+
+@mutant("writes over the old file", caught_by=atomic)
+def save(path, state):
+    torch.save(state, path)
+
+
+@mutant("removes the old file first", caught_by=atomic)
+def save(path, state):
+    if os.path.exists(path):
+        os.remove(path)
+    kept(path, state)
+
+
+@mutant("never renames", caught_by=atomic)
+def save(path, state):
+    if os.path.exists(path):
+        torch.save(state, f"{path}.new")
+    else:
+        kept(path, state)
+
+
+@mutant("begins anew each time", caught_by=resumes)
+def train(path, until):
+    if os.path.exists(path):
+        os.remove(path)
+    return fitted(path, until)
+
+
+@mutant("without the optimizer's state", caught_by=resumes)
+def train(path, until):
+    return fitted(path, until, leave=("opt",))
+
+
+@mutant("without the schedule's state", caught_by=resumes)
+def train(path, until):
+    return fitted(path, until, leave=("plan",))
+
+
+@mutant("without the state of the random numbers", caught_by=resumes)
+def train(path, until):
+    return fitted(path, until, leave=("rng",))
+
+
+@mutant("counts its steps from 0 again", caught_by=resumes)
+def train(path, until):
+    return fitted(path, until, leave=("step",))
+
+
+@mutant("returns the losses of all parts", caught_by=resumes)
+def train(path, until):
+    return fitted(path, until, total=True)
+
+
+@mutant("saves at the end alone", caught_by=dies)
+def train(path, until):
+    return fitted(path, until, every=1000)
+
+
+@mutant("saves every tenth step, and not at the end", caught_by=resumes)
+def train(path, until):
+    return fitted(path, until, last=False)
+
+
+@mutant("does not clip", caught_by=clipped)
+def train(path, until):
+    return fitted(path, until, norm=None)
+
+
+@mutant("clips to 1", caught_by=clipped)
+def train(path, until):
+    return fitted(path, until, norm=1.0)
+
+
+@mutant("clips each number", caught_by=clipped)
+def train(path, until):
+    return fitted(path, until, norm="values")
+
+
+@mutant("clips each parameter by itself", caught_by=clipped)
+def train(path, until):
+    return fitted(path, until, norm="apart")
+
+
+@mutant("takes no step", caught_by=learns)
+def train(path, until):
+    return fitted(path, until, still=True)
+
+
+@accepted("a state of named parts")
+def train(path, until):
+    return fitted(path, until)
+
+
+@accepted("saves through a temporary file")
+def save(path, state):
+    place = tempfile.mkdtemp(dir=os.path.dirname(os.path.abspath(path)))
+    torch.save(state, os.path.join(place, "new"))
+    os.rename(os.path.join(place, "new"), path)
+
+
+@accepted("a mask by -inf")
+class GPT(Base):
+    def forward(self, ids):
+        t = ids.shape[1]
+        x = self.tok(ids) + self.pos.weight[:t]
+        mask = nn.Transformer.generate_square_subsequent_mask(t)
+        return self.head(self.blocks(x, mask=mask, is_causal=True))
+
+
+@hinted(1, reaches=causal)
+class GPT(Base):
+    def forward(self, ids):
+        return super().forward(ids)
