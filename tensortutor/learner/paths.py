@@ -74,6 +74,11 @@ class Paths:
         return self.home / "allowed_limits.json"
 
     @property
+    def class_stopped(self) -> Path:
+        """The folder of a class with which the learner has stopped sharing."""
+        return self.home / "class_stopped.txt"
+
+    @property
     def ui_state(self) -> Path:
         """How the app was left."""
         return self.home / "remembered.json"
