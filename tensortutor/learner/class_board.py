@@ -204,7 +204,8 @@ class _Reader:
 
 def _names(folder: int) -> tuple[list[str], int]:
     """The names of the files, and how many are left out. Files on their way begin with a dot."""
-    names, left_out = [], 0
+    names: list[str] = []
+    left_out = 0
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):

@@ -62,6 +62,7 @@ class ClassSharing:
     """One learner's file in the folder of a class.
 
     No method raises or waits, but `close`. `take_notice` gives the sentences for the learner.
+    written, failed: how often the file was written, or could not be.
     """
 
     def __init__(
@@ -79,6 +80,8 @@ class ClassSharing:
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._notices: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._said: set[str] = set()
+        self.written = 0
+        self.failed = 0
         self._thread: Thread | None = None
         self._idle = Event()
         self._idle.set()
@@ -104,6 +107,7 @@ class ClassSharing:
     ) -> None:
         """Send a step's code to whoever teaches. help: to ask for help; else it is handed in."""
         if not self._is_on:
+            self.failed += 1
             self._notices.put(f"Nothing was sent: you do not share with the class in {self.folder}")
             return
         sent = Sent(lesson, step, self._clock(), help, code)
@@ -168,6 +172,7 @@ class ClassSharing:
             try:
                 task()
             except OSError as error:
+                self.failed += 1
                 self._say_once(reason(error))
             except StorageError:
                 pass  # the learner's own record; told by whoever works with it
@@ -196,12 +201,14 @@ class ClassSharing:
                 report = replace(report, sent=(*others, sent))
             fitting = _fitting(report)
             if sent is not None and sent not in fitting.sent:
+                self.failed += 1
                 most = f"{LARGEST >> 10} KiB"
                 self._notices.put(f"Your code was not sent: a file there has {most} at most.")
             self._write(fitting)
         except (OSError, StorageError) as error:
             if sent is None:
                 raise
+            self.failed += 1
             why = reason(error) if isinstance(error, OSError) else str(error).rstrip(".")
             self._notices.put(f"Your code was not sent to {self.folder}: {why}.")
             return
@@ -262,6 +269,7 @@ class ClassSharing:
                     os.fchmod(descriptor, MODE)  # whatever the umask says
                 file.write(encode(report))
             os.rename(temporary, self.path)
+            self.written += 1
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)

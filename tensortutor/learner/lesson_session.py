@@ -265,14 +265,16 @@ class LessonSession:
             step, steps = self.index + 1, len(self.lesson.steps)
             self._sharing.share(self.lesson.id, step, steps, self._progress)
 
-    def send(self, *, help: bool) -> None:
+    def send(self, *, help: bool, code: str | None = None) -> None:
         """Send code to the class. help: this step's, or the task's if it has none, to ask for help;
-        otherwise the task's code is handed in. What came of it is told by the sharing."""
+        otherwise the task's is handed in. code: what to send instead of what is in the file. What
+        came of it is told by the sharing."""
         if self._sharing is None:
             self._report(NO_CLASS)
             return
         here = help and self.has_code
-        code = self.code().text if here else self.task_source()
+        if code is None:
+            code = self.code().text if here else self.task_source()
         step = self.index + 1 if here else self.task_number
         steps = len(self.lesson.steps)
         self._sharing.send(self.lesson.id, step, steps, self._progress, code, help=help)

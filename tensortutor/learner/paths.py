@@ -113,6 +113,8 @@ def _borrowed(home: Path, why: str) -> Paths:
             shutil.copyfile(original.progress, borrowed.progress)
         if original.settings.is_file():
             shutil.copyfile(original.settings, borrowed.settings)
+        if original.class_stopped.is_file():
+            shutil.copyfile(original.class_stopped, borrowed.class_stopped)
         if original.work.is_dir():
             shutil.copytree(original.work, borrowed.work)
     except (OSError, shutil.Error):
