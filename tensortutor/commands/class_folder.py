@@ -31,6 +31,8 @@ LEARNERS = (
     "uid", "name", "lesson", "step", "steps", "checks_passed", "checks_total", "failing",
     "attempts", "lesson_passed", "stuck_s", "seen", "asks_for_help",
 )  # fmt: skip
+CELL = 48
+"""Characters of a cell in a table for people."""
 RECHECKED = (
     "uid", "name", "lesson", "sent_as", "sent_at", "result", "checks_passed", "checks_total",
     "failing", "why",
@@ -163,14 +165,15 @@ def _print_board(session: Session, board: ClassBoard) -> None:
     if not board.learners:
         printer.line("Nobody shares with this class yet.")
         return
-    rows = [("learner", "lesson", "step", "checks", "tries", "stuck", "seen", "")]
+    rows = [("learner", "lesson", "stuck", "checks", "step", "tries", "seen", "")]
     for learner in board.learners:
         report = learner.report
         checks = f"{report.checks_passed}/{report.checks_total}" if report.checks_total else ""
+        stuck = span(report.stuck_s) if report.stuck_s >= 60 else ""
+        seen = "now" if learner.ago_s < 60 else f"{span(learner.ago_s)} ago"
         rows.append((
-            learner.name, report.lesson, f"{report.step}/{report.steps}", checks,
-            str(report.attempts or ""), span(report.stuck_s) if report.stuck_s >= 60 else "",
-            "now" if learner.ago_s < 60 else f"{span(learner.ago_s)} ago", _state(learner),
+            learner.name, report.lesson, stuck, checks, f"{report.step}/{report.steps}",
+            str(report.attempts or ""), seen, _state(learner),
         ))  # fmt: skip
     for line in _table(rows):
         printer.line(line)
@@ -196,7 +199,7 @@ def _state(learner: Learner) -> str:
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Rows with columns of one width each."""
-    cells = [tuple(one_line(cell, 60) for cell in row) for row in rows]
+    cells = [tuple(one_line(cell, CELL) for cell in row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         yield "  ".join(map(str.ljust, row, widths)).rstrip()

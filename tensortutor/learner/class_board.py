@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tensortutor.learner.class_report import BadReport, Report, Sent, read_report
+from tensortutor.learner.class_report import BadReport, Report, Sent, read_report, refuse_odd
 from tensortutor.learner.errors import StorageError, reason
 
 AWAY_S = 900.0
@@ -167,10 +167,12 @@ class _Reader:
     def take(self, name: str) -> None:
         """Read one file."""
         try:
-            owner = os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_uid
+            status = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
         except OSError:
             return  # it was renamed or removed meanwhile
+        owner = status.st_uid
         try:
+            refuse_odd(status)
             if name != f"{owner}.json":
                 raise BadReport("the name of the file is not its owner's number")
             uid, report = self._read(name)

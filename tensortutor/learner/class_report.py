@@ -105,31 +105,8 @@ def decode(data: bytes) -> Report:
     )
 
 
-def read_report(name: str, folder: int | None = None) -> tuple[int, Report]:
-    """Who owns a file of the folder, and what it says.
-
-    name: a path, or a name below the folder with this descriptor. Raises BadReport for what is no
-    report, or a link, or no plain file at all; OSError if it is not there or cannot be read.
-    """
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    # Looked at first: opening a device can set something going.
-    _refuse_odd(os.stat(name, dir_fd=folder, follow_symlinks=False))
-    try:
-        descriptor = os.open(name, flags, dir_fd=folder)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise BadReport("it is a symbolic link") from None
-        raise
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        _refuse_odd(status)
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise BadReport(f"it has more than {LARGEST >> 10} KiB")
-    return status.st_uid, decode(data)
-
-
-def _refuse_odd(status: os.stat_result) -> None:
+def refuse_odd(status: os.stat_result) -> None:
+    """Raise BadReport for what is no plain file of a report's size under one name."""
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFLNK:
         raise BadReport("it is a symbolic link")
@@ -140,6 +117,30 @@ def _refuse_odd(status: os.stat_result) -> None:
         raise BadReport("it has another name elsewhere (a hard link)")
     if status.st_size > LARGEST:
         raise BadReport(f"it has more than {LARGEST >> 10} KiB")
+
+
+def read_report(name: str, folder: int | None = None) -> tuple[int, Report]:
+    """Who owns a file of the folder, and what it says.
+
+    name: a path, or a name below the folder with this descriptor. Raises BadReport for what is no
+    report, or a link, or no plain file at all; OSError if it is not there or cannot be read.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    # Looked at first: opening a device can set something going.
+    refuse_odd(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    try:
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadReport("it is a symbolic link") from None
+        raise
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        refuse_odd(status)
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise BadReport(f"it has more than {LARGEST >> 10} KiB")
+    return status.st_uid, decode(data)
 
 
 def _sent(item: object) -> Sent:

@@ -20,7 +20,8 @@ class ClassApp(TerminalApp):
     """Shows a class. It looks and is keyed as the tutor is."""
 
     TITLE = "tensortutor class"
-    CSS_PATH = "styles/app.tcss"
+    # Textual reads a screen's own style sheet when it is pushed, and this one never is.
+    CSS_PATH: ClassVar[list[str]] = ["styles/app.tcss", "styles/class.tcss"]  # type: ignore[assignment]
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         key_bindings.named(name) for name in ("app.help", "app.aside", "app.quit")

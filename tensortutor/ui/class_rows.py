@@ -11,7 +11,8 @@ from tensortutor.ui import describe
 from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.terminal import symbols
 
-NAME, STEP, CHECKS, TRIES, TIME = 12, 6, 7, 6, 9
+NAME = 12
+COLUMNS = (8, 7, 6, 6, 10)
 """Cells of the columns beside the lesson's name."""
 LEAST = 16
 """Cells that the name of a lesson keeps; in less room columns go, the last first."""
@@ -43,7 +44,7 @@ def seen(learner: Learner) -> str:
 
 def heading(width: int) -> Content:
     """The names of the columns."""
-    columns = ("step", "checks", "tries", "stuck", "seen")
+    columns = ("stuck", "checks", "step", "tries", "seen")
     return _row("  ", Content("learner"), Content("lesson"), map(Content, columns), width).stylize(
         DIM
     )
@@ -53,11 +54,12 @@ def learner_row(course: Course, learner: Learner, width: int) -> Content:
     """A learner in one line; a sign before the name says what stands out."""
     signs, report, now = symbols.current(), learner.report, state(learner)
     mark = {"help": "?", "stuck": signs.failed, "passed": signs.passed}.get(now, " ")
+    stuck = span(report.stuck_s) if report.stuck_s >= 60 else ""
     columns = (
-        Content(f"{report.step}/{report.steps}"),
+        Content.styled(stuck, LOOKS.get(now, DIM)),
         Content(f"{report.checks_passed}/{report.checks_total}" if report.checks_total else ""),
+        Content(f"{report.step}/{report.steps}"),
         Content(str(report.attempts or "")),
-        Content.styled(span(report.stuck_s) if report.stuck_s >= 60 else "", LOOKS.get(now, DIM)),
         Content.styled(seen(learner), DIM),
     )
     name = OutsideText(learner.name).styled("" if now == "away" else "bold")
@@ -76,47 +78,43 @@ def check_row(course: Course, failing: FailingCheck, width: int) -> Content:
     return count + lesson + Content("  ") + _fit(OutsideText(failing.check).title, rest)
 
 
-def about_learner(course: Course, learner: Learner, keys: str) -> Content:
-    """A learner in a few lines. keys: the key that shows code."""
+def title(learner: Learner) -> str:
+    """A learner's name, and the number that stands behind it."""
+    uid = str(learner.uid)
+    return f"User {uid}" if learner.name == uid else f"{learner.name}, user {uid}"
+
+
+def about_learner(course: Course, learner: Learner, key: str, gap: str) -> Content:
+    """A learner in a few lines. key: what shows code. gap: between paragraphs."""
     report = learner.report
     now = [f"step {report.step} of {report.steps}, seen {seen(learner)}"]
     if report.checks_total:
-        now.append(
-            f"{report.checks_passed} of {report.checks_total} checks pass, "
-            f"after {describe.count(report.attempts, 'check run')}"
-        )
+        runs = describe.count(report.attempts, "check run")
+        now.append(f"{report.checks_passed} of {report.checks_total} checks pass, after {runs}")
     if report.lesson_passed:
         now.append("this lesson is passed")
     elif report.stuck_s >= 60:
         now.append(f"nothing got better in {span(report.stuck_s)} of work")
-    parts = [
-        OutsideText(learner.name).styled("bold") + Content.styled(f"   user {learner.uid}", DIM),
-        lesson_name(course, report.lesson).title,
-        Content("\n".join(now)),
-    ]
+    parts = [lesson_name(course, report.lesson).styled("bold"), Content("\n".join(now))]
     if report.asks_for_help:
-        parts.insert(1, Content.styled(f"asks for help: {keys} shows the code", LOOKS["help"]))
+        parts.insert(0, Content.styled(f"asks for help: {key} shows the code", LOOKS["help"]))
     elif report.sent:
-        parts.append(Content(f"has handed in {len(report.sent)}: {keys} shows the code"))
+        handed = describe.count(len(report.sent), "exercise")
+        parts.append(Content(f"has handed in {handed}: {key} shows the code"))
     if report.failing and not report.lesson_passed:
         names = [OutsideText(f"{symbols.current().failed} {name}").title for name in report.failing]
         parts.append(Content("\n").join(names))
-    return Content("\n\n").join(parts)
+    return Content(gap).join(parts)
 
 
-def about_check(course: Course, failing: FailingCheck) -> Content:
-    """A check, and who fails it."""
-    return Content("\n\n").join(
-        [
-            OutsideText(failing.check).styled("bold"),
-            lesson_name(course, failing.lesson).title,
-            Content("\n").join(
-                OutsideText(learner.name).title
-                + Content.styled(f"  {span(learner.report.stuck_s)}", DIM)
-                for learner in failing.learners
-            ),
-        ]
-    )
+def about_check(course: Course, failing: FailingCheck, gap: str) -> Content:
+    """A check, and who fails it, with the time that they have been stuck."""
+    who = [
+        OutsideText(learner.name).title + Content.styled(f"  {span(learner.report.stuck_s)}", DIM)
+        for learner in failing.learners
+    ]
+    parts = [OutsideText(failing.check).styled("bold"), lesson_name(course, failing.lesson).title]
+    return Content(gap).join([*parts, Content("\n").join(who)])
 
 
 def sent_title(course: Course, sent: Sent) -> Content:
@@ -147,7 +145,7 @@ def _row(
 ) -> Content:  # fmt: skip
     right = [
         _fit(column, cells - 1, right=True) + Content(" ")
-        for column, cells in zip(columns, (STEP, CHECKS, TRIES, TIME, TIME), strict=True)
+        for column, cells in zip(columns, COLUMNS, strict=True)
     ]
     left = Content.styled(mark, look) + _fit(name, NAME) + Content(" ")
     while right and left.cell_length + LEAST + sum(one.cell_length for one in right) > width:

@@ -155,11 +155,11 @@ PROGRESS = [
 ]
 
 CLASS = [
-    _key("class.open", "enter", "open", "Code", show=True),
-    _key("class.view", "right,f", "view(1)", "Learners or checks", show=True),
+    _key("class.open", "o,enter", "open", "The code that was sent", show=True),
+    _key("class.view", "right,f", "view(1)", "Failing checks", show=True),
     _key("class.view_back", "left", "view(-1)", "The other list"),
-    _key("class.help", "h", "next_help", "Who asks for help", show=True),
-    _key("class.quit", "q,escape", "app.quit", "Quit", show=True),
+    _key("class.help", "h", "next_help", "Next call for help", show=True),
+    _key("class.quit", "q", "app.quit", "Quit", show=True),
 ]
 
 TENSORS = [

@@ -17,12 +17,9 @@ SLOW_S = 10.0
 class ClassReader:
     """tell: called in the thread, with the class or with the sentence why it cannot be read."""
 
-    def __init__(
-        self, folder: Path, tell: Callable[[ClassBoard | str], object], each_s: float = EACH_S
-    ) -> None:
+    def __init__(self, folder: Path, tell: Callable[[ClassBoard | str], object]) -> None:
         self._folder = folder
         self._tell = tell
-        self._each_s = each_s
         self._over = Event()
         self._answered = time.monotonic()
 
@@ -37,7 +34,7 @@ class ClassReader:
     @property
     def is_slow(self) -> bool:
         """Whether the folder has not answered for a while."""
-        return time.monotonic() - self._answered > self._each_s + SLOW_S
+        return time.monotonic() - self._answered > EACH_S + SLOW_S
 
     def _read(self) -> None:
         while not self._over.is_set():
@@ -48,4 +45,4 @@ class ClassReader:
             self._answered = time.monotonic()
             if not self._over.is_set():
                 self._tell(found)
-            self._over.wait(self._each_s)
+            self._over.wait(EACH_S)

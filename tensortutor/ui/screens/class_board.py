@@ -41,7 +41,6 @@ class ClassScreen(TutorScreen):
     """The learners of a class or the checks that they fail, and what the row chosen is about."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.CLASS]
-    CSS_PATH = "../styles/class.tcss"
     ABOUT = (
         "A class, read again every two seconds. Who is here was seen in the last 15 minutes. Stuck "
         "is the time of work since something last got better: a step done, one more check passed. "
@@ -144,6 +143,10 @@ class ClassScreen(TutorScreen):
         nothing.display = not self._entries and self._has_read and not self._problem
         nothing.update(NO_FAILING if self._board.learners else NOBODY)
         entitle(self.query_one("#class-list"), OutsideText(VIEWS[self._view]))
+        self.keys.names = {
+            "class.open": "" if self._view else "Code",
+            "class.view": "Learners" if self._view else "Failing checks",
+        }
         self._tell_notices()
         self._describe()
 
@@ -170,13 +173,14 @@ class ClassScreen(TutorScreen):
     @on(OptionList.OptionHighlighted)
     def _describe(self) -> None:
         chosen, frame = self.chosen, self.query_one("#class-detail")
-        about = self.query_one("#class-about", Static)
+        about, gap = self.query_one("#class-about", Static), "\n\n" if self.is_wide else "\n"
         if isinstance(chosen, Learner):
-            entitle(frame, OutsideText(chosen.name))
-            about.update(class_rows.about_learner(self._course, chosen, self.key_for("class.open")))
+            key = self.key_for("class.open")
+            entitle(frame, OutsideText(class_rows.title(chosen)))
+            about.update(class_rows.about_learner(self._course, chosen, key, gap))
         elif chosen is not None:
             entitle(frame, OutsideText("Who fails it"))
-            about.update(class_rows.about_check(self._course, chosen))
+            about.update(class_rows.about_check(self._course, chosen, gap))
         else:
             entitle(frame, OutsideText("What stands here"))
             about.update(self.ABOUT)
@@ -198,7 +202,7 @@ class ClassScreen(TutorScreen):
         if not parts:
             self.tutor.tell(f"{learner.name} has sent no code.")
             return
-        self.app.push_screen(Page(learner.name, *parts))
+        self.app.push_screen(Page(class_rows.title(learner), *parts))
 
     def action_view(self, steps: int) -> None:
         """The learners, or the checks that fail."""
