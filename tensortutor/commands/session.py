@@ -94,14 +94,21 @@ class Session:
         if sharing is None:
             return True
         ended = sharing.close(CLASS_S)
+        if not self._tell(sharing) and sharing.written:
+            stop = "tensortutor share off stops it."
+            self.printer.note(f"Shared with the class in {sharing.folder}; {stop}")
+        return ended and not sharing.failed
+
+    def tell_sharing(self) -> None:
+        """Tell what came of sharing so far."""
+        if self.sharing is not None:
+            self._tell(self.sharing)
+
+    def _tell(self, sharing: ClassSharing) -> bool:
         notices = list(iter(sharing.take_notice, ""))
-        if sharing.written and not notices:
-            notices = [
-                f"Shared with the class in {sharing.folder}; tensortutor share off stops it."
-            ]
         for notice in notices:
             self.printer.note(notice)
-        return ended and not sharing.failed
+        return bool(notices)
 
     @cached_property
     def _limits_consent(self) -> LimitsConsent:

@@ -274,6 +274,7 @@ class LessonSession:
             return
         here = help and self.has_code
         if code is None:
+            self.flush()
             code = self.code().text if here else self.task_source()
         step = self.index + 1 if here else self.task_number
         steps = len(self.lesson.steps)

@@ -33,6 +33,8 @@ NOBODY = (
 )
 NO_FAILING = "No check fails for anybody who is here."
 SLOW = "The folder has not answered for a while: what stands here is old."
+MOST_CHECKS = 200
+"""Rows of checks. A learner can write names of hundreds into their file."""
 LOOK_S = 1.0
 """How often is looked whether the folder still answers."""
 
@@ -124,7 +126,7 @@ class ClassScreen(TutorScreen):
             return
         rows, before = self.rows, self.chosen
         width = max(rows.scrollable_content_region.width - 2, 20)
-        self._entries = self._board.failing() if self._view else self._board.learners
+        self._entries = self._board.failing()[:MOST_CHECKS] if self._view else self._board.learners
         prompts = [self._row(entry, width) for entry in self._entries]
         if len(prompts) == len(self._prompts) == rows.option_count:
             for at, (new, old) in enumerate(zip(prompts, self._prompts, strict=True)):
