@@ -22,6 +22,7 @@ from tensortutor.course.read_file import read_file
 from tensortutor.learner.class_report import (
     LARGEST,
     LONGEST_NAME,
+    MOST,
     MOST_CHECKS,
     BadReport,
     Report,
@@ -33,6 +34,7 @@ from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import LearnerSettings
+from tensortutor.learner.workspace import write_atomic
 
 MODE = 0o640
 """Of a file: its group, which a class's folder passes on, may read it."""
@@ -49,7 +51,7 @@ MOST_WAITING = 16
 def class_folder(settings: LearnerSettings) -> Path | None:
     """The folder of the learner's class: `TENSORTUTOR_CLASS`, else the settings', else None."""
     chosen = os.environ.get("TENSORTUTOR_CLASS") or settings.class_folder
-    return Path(chosen).expanduser().absolute() if chosen else None
+    return Path(os.path.expanduser(chosen)).absolute() if chosen else None
 
 
 def sharing_for(settings: LearnerSettings, paths: Paths) -> "ClassSharing | None":
@@ -68,7 +70,7 @@ class ClassSharing:
     def __init__(
         self, folder: Path, stopped: Path | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        """stopped: a file that names this folder while the learner does not share.
+        """stopped: a file with the folders, one a line, that the learner has stopped sharing with.
 
         clock: seconds since 1970.
         """
@@ -76,7 +78,7 @@ class ClassSharing:
         self._stopped = stopped
         self._clock = clock
         self._uid = os.geteuid()
-        self._is_on = not self._said_stop()
+        self._is_on = not self._has_stopped()
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._notices: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._said: set[str] = set()
@@ -120,19 +122,14 @@ class ClassSharing:
     def stop(self) -> None:
         """Share nothing from now on, in other sessions too, and remove the learner's file."""
         self._is_on = False
-        if self._stopped is not None:
-            # If it cannot be kept, it holds for this session.
-            with contextlib.suppress(OSError):
-                self._stopped.write_text(f"{self.folder}\n", "utf-8")
+        self._keep(stopped=True)
         self._notices.put(f"Nothing is shared any more with the class in {self.folder}")
         self._do(self._remove)
 
     def start(self) -> None:
         """Share again."""
         self._is_on = True
-        if self._stopped is not None:
-            with contextlib.suppress(OSError):
-                self._stopped.unlink()
+        self._keep(stopped=False)
         self._notices.put(f"From now on you share with the class in {self.folder}: {WHAT}")
 
     def take_notice(self) -> str:
@@ -197,7 +194,9 @@ class ClassSharing:
         try:
             report = self._report(lesson, step, steps, progress, self._own())
             if sent is not None:
-                others = (one for one in report.sent if not _is(one, lesson))
+                others = [
+                    one for one in report.sent if (one.lesson, one.help) != (lesson, sent.help)
+                ]
                 report = replace(report, sent=(*others, sent))
             fitting = _fitting(report)
             if sent is not None and sent not in fitting.sent:
@@ -233,15 +232,17 @@ class ClassSharing:
         )  # fmt: skip
         if before is None:
             return report
-        sent = tuple(one for one in before.sent if not (passed and one.help and _is(one, lesson)))
+        sent = before.sent
+        if passed and not (before.lesson == lesson and before.lesson_passed):
+            sent = _without_call(sent, lesson)  # what was asked about has just been solved
         return replace(report, sent=sent, stuck_s=_stuck(report, before))
 
     def _withdraw(self, lesson: str) -> None:
         before = self._own() if self._shares() else None
-        if before is None or not any(one.help and _is(one, lesson) for one in before.sent):
+        kept = _without_call(before.sent, lesson) if before is not None else ()
+        if before is None or kept == before.sent:
             self._notices.put("You have not asked for help with this lesson.")
             return
-        kept = tuple(one for one in before.sent if not (one.help and _is(one, lesson)))
         self._write(replace(before, sent=kept))
         self._notices.put("Your call for help is taken back, and your code with it.")
 
@@ -284,17 +285,33 @@ class ClassSharing:
 
     def _shares(self) -> bool:
         """Whether the learner shares; another session may have stopped it."""
-        self._is_on = self._is_on and not self._said_stop()
+        self._is_on = self._is_on and not self._has_stopped()
         return self._is_on
 
-    def _said_stop(self) -> bool:
-        """Whether it is kept that the learner has stopped sharing with this folder."""
-        if self._stopped is None:
-            return False
+    def _has_stopped(self) -> bool:
+        """Whether it is kept that the learner has stopped. What cannot be read may say so."""
         try:
-            return read_file(self._stopped).decode("utf-8", "replace").strip() == str(self.folder)
+            return str(self.folder) in self._stopped_folders()
         except OSError:
-            return False
+            return True
+
+    def _keep(self, *, stopped: bool) -> None:
+        """Keep it for other sessions. If it cannot be kept, it holds for this one."""
+        if self._stopped is None:
+            return
+        with contextlib.suppress(OSError, StorageError):
+            others = [one for one in self._stopped_folders() if one != str(self.folder)]
+            folders = [*others, str(self.folder)] if stopped else others
+            write_atomic(self._stopped, "".join(f"{one}\n" for one in folders))
+
+    def _stopped_folders(self) -> list[str]:
+        """The folders that the learner has stopped sharing with. Raises OSError."""
+        if self._stopped is None:
+            return []
+        try:
+            return read_file(self._stopped).decode("utf-8", "replace").splitlines()
+        except FileNotFoundError:
+            return []
 
 
 WHAT = (
@@ -304,8 +321,9 @@ WHAT = (
 """What is shared, for a sentence."""
 
 
-def _is(sent: Sent, lesson: str) -> bool:
-    return sent.lesson == lesson
+def _without_call(sent: tuple[Sent, ...], lesson: str) -> tuple[Sent, ...]:
+    """What was sent, without the call for help with a lesson."""
+    return tuple(one for one in sent if not (one.help and one.lesson == lesson))
 
 
 def _stuck(report: Report, before: Report) -> float:
@@ -316,7 +334,8 @@ def _stuck(report: Report, before: Report) -> float:
         or report.steps_done > before.steps_done
         or report.checks_passed > before.checks_passed
     )
-    return 0.0 if better else before.stuck_s + min(max(report.seen - before.seen, 0.0), IDLE_S)
+    worked = min(max(report.seen - before.seen, 0.0), IDLE_S)
+    return 0.0 if better else min(before.stuck_s + worked, MOST)
 
 
 def _fitting(report: Report) -> Report:

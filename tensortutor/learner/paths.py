@@ -75,7 +75,7 @@ class Paths:
 
     @property
     def class_stopped(self) -> Path:
-        """The folder of a class with which the learner has stopped sharing."""
+        """The folders of classes with which the learner has stopped sharing, one a line."""
         return self.home / "class_stopped.txt"
 
     @property

@@ -142,11 +142,14 @@ def test_code_is_written_when_it_is_sent_and_goes_with_the_call_for_help(learner
     assert "taken back" in told
     assert learner.seen.sent == ()
     learner.sends("x = 2\n", help=True)
-    learner.sends("y = 2\n", help=False, lesson="other/lesson")
+    learner.sends("y = 2\n", help=False)
     learner.checks(2)
     learner.progress.mark_passed(LESSON)
     learner.shares()
     assert [one.code for one in learner.seen.sent] == ["y = 2\n"]
+    learner.sends("z = 2\n", help=True)  # about a lesson that is passed
+    learner.shares()
+    assert [one.code for one in learner.seen.sent] == ["y = 2\n", "z = 2\n"]
 
 
 def test_code_that_is_too_long_is_refused_and_old_code_makes_room(learner):
@@ -168,7 +171,9 @@ def test_nobody_shares_without_having_chosen_a_folder(monkeypatch, tmp_path):
     assert class_folder(LearnerSettings(class_folder="/srv/class")) == tmp_path
 
 
-def test_who_stops_is_not_seen_any_more_and_no_session_of_theirs_writes(learner, folder):
+def test_who_stops_is_not_seen_any_more_and_no_session_of_theirs_writes(learner, folder, tmp_path):
+    elsewhere = ClassSharing(tmp_path / "another class", learner.paths.class_stopped)
+    elsewhere.stop()
     other = learner.again()
     learner.shares()
     learner.does(lambda sharing: sharing.stop())
@@ -181,6 +186,7 @@ def test_who_stops_is_not_seen_any_more_and_no_session_of_theirs_writes(learner,
     learner.does(lambda sharing: sharing.start())
     learner.shares()
     assert learner.seen.lesson == LESSON
+    assert not ClassSharing(elsewhere.folder, learner.paths.class_stopped).is_on
 
 
 # What goes wrong
