@@ -138,8 +138,7 @@ def test_a_class_as_a_table_as_json_and_as_csv(command, folder):
     assert row["lesson"] == '\'=HYPERLINK("http://x")<U+202E>'
 
 
-def test_misuse_of_class_is_a_sentence(command, folder, monkeypatch):
-    monkeypatch.delenv("TENSORTUTOR_CLASS", raising=False)
+def test_misuse_of_class_is_a_sentence(command, folder):
     assert "Name the folder" in command("class")[2]
     assert "cannot be read: not a directory" in command("class", __file__)[2]
     assert "say one of them" in command("class", str(folder), "--csv", "--json")[2]

@@ -164,7 +164,6 @@ def test_code_that_is_too_long_is_refused_and_old_code_makes_room(learner):
 
 
 def test_nobody_shares_without_having_chosen_a_folder(monkeypatch, tmp_path):
-    monkeypatch.delenv("TENSORTUTOR_CLASS", raising=False)
     assert class_folder(LearnerSettings()) is None
     assert class_folder(LearnerSettings(class_folder="/srv/class")) == Path("/srv/class")
     monkeypatch.setenv("TENSORTUTOR_CLASS", str(tmp_path))
