@@ -28,6 +28,7 @@ GEN = "Pass gen on: torch.multinomial(p, 1, generator=gen)."
 MODES = (
     "eval() while you draw; afterwards each module's own mode is back, in the case of an error too."
 )
+ROWS = "Each row of (B, V) has its own k largest: take the k-th along the last dimension."
 GRAPH = "torch.no_grad() around the loop."
 
 
@@ -55,6 +56,14 @@ class Fake(nn.Module):
         logits[:, -1].scatter_(1, (last + 2) % self.V, 1.5)
         logits[:, -1].scatter_(1, (last + 1) % self.V, 2.0)
         return logits + self.weight
+
+
+class Uneven(Fake):
+    """The same chances, from logits that are larger by 10 from row to row."""
+
+    def forward(self, ids):
+        rows = torch.arange(len(ids), device=ids.device).view(-1, 1, 1)
+        return super().forward(ids) + 10.0 * rows
 
 
 def problem(rng, device, B=None, t=1, V=7, ctx=4):
@@ -174,6 +183,10 @@ def top(answer, rng, device):
         model, idx, gen = problem(rng, device, B=200)
         out = answer.sample(model, idx, 12, 4, 1.0, topk, gen)
         expect_chances(out, 1, 7, 1.0, None, MANY)
+    _, idx, gen = problem(rng, device, B=20)
+    out = answer.sample(Uneven(7, 4).to(device), idx, 12, 4, 1.0, 1, gen)
+    ahead = bool((jumps(out, 1, 7) == 1).all())
+    expect_true(ahead, "a row was not cut to the largest of its own logits", hint=ROWS)
 
 
 @check(
@@ -208,7 +221,10 @@ def generator(answer, rng, device):
 
 @check(
     "eval mode while drawing, and each module's mode afterwards",
-    holds="afterwards each of its modules is in the mode it was in",
+    holds=[
+        "afterwards each of its modules is in the mode it was in",
+        "An error in the model changes nothing about that",
+    ],
     both_sides=True,
 )
 def modes(answer, rng, device):
@@ -280,6 +296,25 @@ def safely(model, *args, **options):
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@mutant("takes one threshold for all rows", caught_by=top)
+@torch.no_grad()
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        for _ in range(n):
+            z = model(idx[:, -ctx:])[:, -1] / temp
+            if topk is not None:
+                least = z.topk(min(topk, z.shape[-1])).values.min()
+                z = z.masked_fill(z < least, -torch.inf)
+            new = z.softmax(-1).multinomial(1, generator=gen)
+            idx = torch.cat([idx, new], 1)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    return idx
 
 
 @mutant("passes the whole text", caught_by=cropped)
