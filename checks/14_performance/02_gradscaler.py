@@ -19,6 +19,7 @@ background("Write the class Scaler.", "A call that may help")
 DIVIDE = "The gradients are as many times too long as the scale says. Divide them, then step."
 SKIP = "One infinite or NaN gradient anywhere, and the optimizer does not step at all."
 COUNT = "The count of good steps begins again after a skipped step, and after the scale has grown."
+ALL = "Every gradient is divided, also where another one is infinite or NaN."
 BAD = (float("inf"), float("-inf"), float("nan"))
 
 
@@ -108,6 +109,9 @@ def skips(answer, rng, device):
             scaler.update()
             for p, old in zip(params, before):
                 expect_equal(p.detach(), old, name=f"a parameter, {value} in a gradient", hint=SKIP)
+            other = 1 - place
+            name = f"the gradient of the other parameter, {value} in one"
+            expect_close(params[other].grad, 2 * before[other], name=name, hint=ALL)
             expect_equal(float(scaler.value), 4.0, name="the scale after the skipped step")
             backward(scaler, opt, params)
             scaler.step(opt)
@@ -192,6 +196,18 @@ class Scaler(Base):
         super().step(opt)
         if self.skipped:
             opt.step()
+
+
+@mutant("stops to divide at the first bad gradient", caught_by=skips)
+class Scaler(Base):
+    def step(self, opt):
+        self.skipped = False
+        for grad in self.grads(opt):
+            grad.div_(self.value)
+            if not grad.isfinite().all():
+                self.skipped = True
+                return
+        opt.step()
 
 
 @mutant("looks for NaN alone", caught_by=skips)
