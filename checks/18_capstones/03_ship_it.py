@@ -346,7 +346,7 @@ def bad(answer, rng, device):
         bodies.insert(rng.randrange(4), wrong)
         with serving(answer, Echo(), 4, 6 * LONG) as port:
             got = ask_all(port, bodies)
-            first = [got[n][0] for n, body in enumerate(bodies) if body is wrong][0]
+            first = next(got[n][0] for n, body in enumerate(bodies) if body is wrong)
             others = [of for of, body in zip(got, bodies, strict=True) if body is not wrong]
             what = f"status of the request {str(wrong)[:20]!r}"
             expect_equal(first, 400, name=what, hint=ALONE)
