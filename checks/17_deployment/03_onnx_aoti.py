@@ -12,6 +12,7 @@ from tensortutor.checking import (
     advising,
     background,
     check,
+    equivalent,
     expect_equal,
     expect_true,
     hinted,
@@ -68,8 +69,7 @@ def network(rng, device):
     d, h = rng.randint(3, 7), rng.randint(3, 7)
     layers = [nn.Linear(d, h), nn.BatchNorm1d(h), nn.ReLU(), nn.Dropout(0.5), nn.Linear(h, 3)]
     model = nn.Sequential(*layers).to(device)
-    for _ in range(3):
-        model(torch.randn(16, d, device=device) * 2 + 1)
+    model(torch.randn(16, d, device=device) * 9 + 4)  # statistics unlike those of a batch
     return model, lambda n: torch.randn(n, d, device=device)
 
 
@@ -411,6 +411,38 @@ def first_difference(session, model, batches):
         if compare(session, model, [batches[i]]) is not None:
             return i
     return None
+
+
+equivalent(
+    "name = session.get_inputs()[0].name",
+    "name = session.get_inputs()[-1].name",
+    because="the session has one input: the first is the last",
+)
+equivalent(
+    "with torch.no_grad():",
+    "if True:",
+    because="assert_close compares the values, whether they require grad or not",
+)
+equivalent(
+    "with torch.no_grad():",
+    "with torch.enable_grad():",
+    because="assert_close compares the values, whether they require grad or not",
+)
+equivalent(
+    "right = frozen(x).cpu()",
+    "right = frozen(x)",
+    because="only a model on another device tells them apart",
+)
+equivalent(
+    "array = x.detach().cpu().numpy().copy()",
+    "array = x.detach().numpy().copy()",
+    because="only a batch on another device tells them apart",
+)
+equivalent(
+    "torch.testing.assert_close(torch.from_numpy(y), right, equal_nan=True)",
+    "torch.testing.assert_close(right, torch.from_numpy(y), equal_nan=True)",
+    because="the tolerance is relative to the second, which is as large as the first within it",
+)
 
 
 @hinted(1, reaches=same)
