@@ -1,8 +1,11 @@
 """Judges lessons/18_capstones/02_gpt_resumes.md."""
 
+import io
 import os
+import pathlib
+import resource
+import signal
 import tempfile
-from unittest import mock
 
 import torch
 from torch import nn
@@ -25,7 +28,7 @@ from tensortutor.checking import (
 )
 from tensortutor.lab import data
 
-background("Four things are missing.")
+background("Four things are missing.", "A check ends a process with SIGKILL")
 
 key_line_shown("replace", because="the step before shows what it is for; the exercise uses it")
 key_line_shown("set_rng_state", because="a part of five that are to be found")
@@ -40,8 +43,16 @@ PARTS = (
 CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 0.5) between backward and step."
 
 
-class Died(BaseException):
-    """Stands for a signal that ends the process: no `except Exception` sees it."""
+def killed(work):
+    """Whether a child process that does work is ended by a signal. Nothing of it is left over."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
 
 
 def folder():
@@ -81,20 +92,20 @@ def atomic(answer, rng, device):
         answer.save(path, {"step": 1})
         expect_equal(torch.load(path), {"step": 1}, name="what save wrote")
 
-        def die(state, file, *_, **__):
-            with open(file, "wb") as out:
-                out.write(b"PK")
-            raise Died
+        size = rng.randint(100, 3000)
 
-        try:
-            with mock.patch.object(torch, "save", die):
-                answer.save(path, {"step": 2})
-        except Died:
-            pass
+        def cut_off():
+            """The kernel ends the process when a file grows beyond size."""
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            highest = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, highest))
+            answer.save(path, {"step": 2, "w": torch.zeros(5000)})
+
+        expect_true(killed(cut_off), "save wrote no file of 20,000 bytes", hint=BESIDE)
         try:
             found = torch.load(path)
         except Exception:
-            fail("save was cut off, and the old checkpoint is gone", hint=BESIDE)
+            fail(f"save died after {size} bytes, and the old checkpoint is gone", hint=BESIDE)
         expect_equal(
             found, {"step": 1}, name="the checkpoint after a save was cut off", hint=BESIDE
         )
@@ -131,7 +142,10 @@ def resumes(answer, rng, device):
         same(whole, again, "nothing left to do")
 
 
-@check("a run that dies goes on from its last tenth step", holds="It saves after every tenth step")
+@check(
+    "a run that SIGKILL ends goes on from its last tenth step",
+    holds="It saves after every tenth step",
+)
 def dies(answer, rng, device):
     until, count = rng.choice([13, 15]), [0]
     dead = rng.randint(10, until - 1)
@@ -139,17 +153,16 @@ def dies(answer, rng, device):
     def step_taken(*_):
         count[0] += 1
         if count[0] > dead:
-            raise Died
+            os.kill(os.getpid(), signal.SIGKILL)
 
     with folder() as place:
         paths = [os.path.join(place, name) for name in ("whole.pt", "dies.pt")]
-        handle = register_optimizer_step_pre_hook(step_taken)
-        try:
+
+        def run():
+            register_optimizer_step_pre_hook(step_taken)
             answer.train(paths[1], until)
-        except Died:
-            pass
-        finally:
-            handle.remove()
+
+        expect_true(killed(run), f"{until} steps called the optimizer {dead} times or less")
         hint = f"It died after {dead} steps. A checkpoint of step 10 should be there."
         expect_true(os.path.exists(paths[1]), "there is no checkpoint", hint=hint)
         resumed, rest = answer.train(paths[1], until)
@@ -212,7 +225,8 @@ def kept(path, state):
     os.replace(f"{path}.new", path)
 
 
-def fitted(path, until, leave=(), norm=0.5, every=10, last=True, still=False, total=False):
+def fitted(path, until, leave=(), norm=0.5, every=10, last=True, still=False, total=False,
+           final=False):  # fmt: skip
     """train, with parts left out."""
     torch.manual_seed(0)
     model = Base()
@@ -230,7 +244,13 @@ def fitted(path, until, leave=(), norm=0.5, every=10, last=True, still=False, to
             torch.set_rng_state(state["rng"])
         start = 0 if "step" in leave else state["step"]
         losses = state["losses"] if total else []
-    for step in range(start, until):
+
+    def keep(step):
+        state = {"model": model.state_dict(), "opt": opt.state_dict()}
+        state |= {"plan": plan.state_dict(), "rng": torch.get_rng_state()}
+        kept(path, {**state, "step": step, "losses": losses})
+
+    def take():
         at = torch.randint(len(NUMBERS) - 16, (16, 1))
         ids = NUMBERS[at + torch.arange(17)]
         loss = F.cross_entropy(model(ids[:, :-1]).mT, ids[:, 1:])
@@ -247,10 +267,17 @@ def fitted(path, until, leave=(), norm=0.5, every=10, last=True, still=False, to
             opt.step()
         plan.step()
         losses.append(loss.item())
-        if (step + 1) % every == 0 or (last and step + 1 == until):
-            state = {"model": model.state_dict(), "opt": opt.state_dict()}
-            state |= {"plan": plan.state_dict(), "rng": torch.get_rng_state()}
-            kept(path, {**state, "step": step + 1, "losses": losses})
+
+    done = start
+    try:
+        while done < until:
+            take()
+            done += 1
+            if not final and (done % every == 0 or (last and done == until)):
+                keep(done)
+    finally:
+        if final:
+            keep(done)
     return model, losses
 
 
@@ -284,6 +311,24 @@ def save(path, state):
     if os.path.exists(path):
         os.remove(path)
     kept(path, state)
+
+
+@mutant("makes the bytes first, and writes them over the old file", caught_by=atomic)
+def save(path, state):
+    made = io.BytesIO()
+    torch.save(state, made)
+    pathlib.Path(path).write_bytes(made.getvalue())
+
+
+@mutant("puts the old file back after an error, which SIGKILL is not", caught_by=atomic)
+def save(path, state):
+    file = pathlib.Path(path)
+    old = file.read_bytes() if file.exists() else b""
+    try:
+        torch.save(state, path)
+    except BaseException:
+        file.write_bytes(old)
+        raise
 
 
 @mutant("never renames", caught_by=atomic)
@@ -329,6 +374,11 @@ def train(path, until):
 @mutant("saves at the end alone", caught_by=dies)
 def train(path, until):
     return fitted(path, until, every=1000)
+
+
+@mutant("saves in a finally, which SIGKILL does not run", caught_by=dies)
+def train(path, until):
+    return fitted(path, until, final=True)
 
 
 @mutant("saves every tenth step, and not at the end", caught_by=resumes)
