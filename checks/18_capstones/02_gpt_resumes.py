@@ -1,5 +1,7 @@
 """Judges lessons/18_capstones/02_gpt_resumes.md."""
 
+import functools
+import inspect
 import io
 import os
 import pathlib
@@ -43,6 +45,13 @@ PARTS = (
 CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 0.5) between backward and step."
 
 
+SAME = "Change the four things alone: batches, seed, optimizer and schedule stay as they are."
+EVERY = 3
+"""It saves after so many steps."""
+STEPS = 5
+"""A run that is compared with another one has so many."""
+
+
 def killed(work):
     """Whether a child process that does work is ended by a signal. Nothing of it is left over."""
     child = os.fork()
@@ -55,8 +64,52 @@ def killed(work):
     return os.WIFSIGNALED(status)
 
 
+def no_file_beyond(size):
+    """From now on the kernel ends the process when a file grows beyond so many bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    highest = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, highest))
+
+
 def folder():
     return tempfile.TemporaryDirectory()
+
+
+def once(work):
+    """Decorate work(train, ...): what it did for a train is kept, for other seeds and checks."""
+    results = {}
+
+    @functools.wraps(work)
+    def done(train, *told):
+        key = inspect.unwrap(train), *told
+        if key not in results:
+            results[key] = work(train, *told)
+        return results[key]
+
+    return done
+
+
+@once
+def whole(train):
+    """A run of STEPS that nobody stops.
+
+    Returns what train returned, and of each step of the optimizer the norm of the gradient and the
+    learning rate.
+    """
+    norms, rates = [], []
+
+    def taken(opt, *_):
+        grads = [p.grad for group in opt.param_groups for p in group["params"]]
+        norms.append(torch.stack([g.norm() for g in grads if g is not None]).norm().item())
+        rates.append(float(opt.param_groups[0]["lr"]))
+
+    handle = register_optimizer_step_pre_hook(taken)
+    try:
+        with folder() as place:
+            model, losses = train(os.path.join(place, "whole.pt"), STEPS)
+    finally:
+        handle.remove()
+    return model, losses, norms, rates
 
 
 def same(a, b, what, hint=PARTS):
@@ -68,18 +121,27 @@ def same(a, b, what, hint=PARTS):
 
 @check("no position sees later letters", holds="depend on no later letter")
 def causal(answer, rng, device):
+    torch.manual_seed(rng.randrange(1000))
     model = answer.GPT().eval()
     t = rng.randint(3, answer.T)
     ids = torch.randint(answer.V, (2, t))
     other = ids.clone()
     at = rng.randint(1, t - 1)
     other[:, at:] = (other[:, at:] + torch.randint(1, answer.V, (2, t - at))) % answer.V
-    with torch.no_grad():
-        one, two = model(ids), model(other)
-    expect_shape(one, (2, t, answer.V), name="the logits")
-    expect_close(two[:, :at], one[:, :at], atol=1e-5, name="logits before the change", hint=MASK)
-    gap = (two[:, -1] - one[:, -1]).abs().max().item()
-    expect_true(gap > 1e-4, "the last position does not see what stands before it", hint=MASK)
+    for mode in ("eval", "training"):
+        model.train(mode == "training")
+        found = []
+        for seen in (ids, other):
+            torch.manual_seed(0)  # both draw the same dropout masks
+            with torch.no_grad():
+                found.append(model(seen))
+        one, two = found
+        expect_shape(one, (2, t, answer.V), name="the logits")
+        name = f"logits before the change, in {mode} mode"
+        expect_close(two[:, :at], one[:, :at], atol=1e-5, name=name, hint=MASK)
+        gap = (two[:, -1] - one[:, -1]).abs().max().item()
+        what = f"in {mode} mode the last position does not see the letters that changed"
+        expect_true(gap > 1e-4, what, hint=MASK)
 
 
 @check(
@@ -95,10 +157,7 @@ def atomic(answer, rng, device):
         size = rng.randint(100, 3000)
 
         def cut_off():
-            """The kernel ends the process when a file grows beyond size."""
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            highest = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size, highest))
+            no_file_beyond(size)
             answer.save(path, {"step": 2, "w": torch.zeros(5000)})
 
         expect_true(killed(cut_off), "save wrote no file of 20,000 bytes", hint=BESIDE)
@@ -113,6 +172,40 @@ def atomic(answer, rng, device):
         expect_equal(torch.load(path), {"step": 3}, name="what a later save wrote")
 
 
+@check("the gradient is clipped", holds="The norm of all gradients together is clipped to 0.5.")
+def clipped(answer, rng, device):
+    _, losses, norms, _ = whole(answer.train)
+    expect_equal(len(losses), STEPS, name=f"losses of {STEPS} steps")
+    expect_equal(len(norms), STEPS, name=f"steps of the optimizer in a run of {STEPS}")
+    expect_close(
+        torch.tensor(norms),
+        torch.full((STEPS,), 0.5),  # without clipping, the norms of these steps are 0.6 to 1.1
+        atol=1e-3,
+        name="the norms that the optimizer got in the first steps",
+        hint=CLIP,
+    )
+
+
+@check(
+    "it learns as before",
+    holds=[
+        "A GPT learns first names, letter by letter.",
+        "All else stays as it is",
+        "compares the losses and learning rates of the first steps",
+    ],
+)
+def learns(answer, rng, device):
+    _, losses, _, rates = whole(answer.train)
+    _, right, _, planned = whole(fitted)
+    for loss in losses:
+        expect_true(type(loss) is float, f"a loss is a {type(loss).__name__}", hint=".item()")
+    f64 = torch.float64
+    got, wanted = torch.tensor(rates, dtype=f64), torch.tensor(planned, dtype=f64)
+    expect_close(got, wanted, rtol=1e-6, atol=0, name="the learning rates", hint=SAME)
+    got, wanted = torch.tensor(losses, dtype=f64), torch.tensor(right, dtype=f64)
+    expect_close(got, wanted, rtol=0, atol=1e-4, name="the losses", hint=SAME)
+
+
 @check(
     "a run that was stopped goes on with the same bits",
     holds=[
@@ -124,78 +217,73 @@ def atomic(answer, rng, device):
     both_sides=True,
 )
 def resumes(answer, rng, device):
-    until = rng.randint(4, 8)
-    stop = rng.randint(2, until - 1)
+    # from the second step after the stop, the schedule decides the learning rate
+    goes_on(answer.train, rng.randint(1, STEPS - 2))
+
+
+@once
+def goes_on(train, stop):
+    """Stop a run after so many steps, and go on in a process that has drawn random numbers."""
+    model, losses, *_ = whole(train)
     with folder() as place:
-        paths = [os.path.join(place, name) for name in ("whole.pt", "parts.pt")]
-        whole, losses = answer.train(paths[0], until)
-        expect_equal(len(losses), until, name="losses of a whole run")
-        _, first = answer.train(paths[1], stop)
+        path = os.path.join(place, "parts.pt")
+        _, first = train(path, stop)
         expect_equal(len(first), stop, name="losses of the first part")
-        torch.rand(rng.randint(1, 9))  # another process has drawn other numbers
-        resumed, second = answer.train(paths[1], until)
-        expect_equal(len(second), until - stop, name="losses of the second part", hint=PARTS)
+        torch.rand(5)
+        resumed, second = train(path, STEPS)
+        expect_equal(len(second), STEPS - stop, name="losses of the second part", hint=PARTS)
         expect_equal(first + second, losses, name="the losses of both parts", hint=PARTS)
-        same(whole, resumed, f"stopped after {stop} of {until}")
-        again, none = answer.train(paths[1], until)
+        same(model, resumed, f"stopped after {stop} of {STEPS}")
+        again, none = train(path, STEPS)
         expect_equal(none, [], name="losses where nothing is left to do", hint=PARTS)
-        same(whole, again, "nothing left to do")
+        same(model, again, "nothing left to do")
 
 
-@check(
-    "a run that SIGKILL ends goes on from its last tenth step",
-    holds="It saves after every tenth step",
-)
-def dies(answer, rng, device):
-    until, count = rng.choice([13, 15]), [0]
-    dead = rng.randint(10, until - 1)
+@check("a run that SIGKILL ends goes on from its last third step", holds="after every third step")
+def ended(answer, rng, device):
+    dies(answer.train, rng.randint(EVERY + 1, STEPS), 0)
 
-    def step_taken(*_):
-        count[0] += 1
-        if count[0] > dead:
+
+@check("a run that dies while it saves goes on from the save before", holds="With `save` it saves")
+def cut_short(answer, rng, device):
+    dies(answer.train, EVERY + 1, rng.choice([1000, 20_000]))
+
+
+@once
+def dies(train, at, size):
+    """A child trains, and dies in step `at`: at once, or while it saves after it.
+
+    size: how many bytes of a file it can still write; 0: SIGKILL, in front of the optimizer. What
+    it left is gone on with.
+    """
+    model, losses, *_ = whole(train)
+    taken = [0]
+
+    def step(*_):
+        taken[0] += 1
+        if taken[0] == at and size:
+            no_file_beyond(size)
+        elif taken[0] == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with folder() as place:
-        paths = [os.path.join(place, name) for name in ("whole.pt", "dies.pt")]
+        path = os.path.join(place, "dies.pt")
 
         def run():
-            register_optimizer_step_pre_hook(step_taken)
-            answer.train(paths[1], until)
+            register_optimizer_step_pre_hook(step)
+            train(path, at)
 
-        expect_true(killed(run), f"{until} steps called the optimizer {dead} times or less")
-        hint = f"It died after {dead} steps. A checkpoint of step 10 should be there."
-        expect_true(os.path.exists(paths[1]), "there is no checkpoint", hint=hint)
-        resumed, rest = answer.train(paths[1], until)
-        expect_equal(len(rest), until - 10, name="steps that were left", hint=hint)
-        whole, _ = answer.train(paths[0], until)
-        same(whole, resumed, f"died after {dead} of {until}")
-
-
-@check("the gradient is clipped", holds="The norm of all gradients together is clipped to 0.5.")
-def clipped(answer, rng, device):
-    norms = []
-
-    def taken(opt, *_):
-        grads = [p.grad for group in opt.param_groups for p in group["params"]]
-        norms.append(torch.stack([g.norm() for g in grads]).norm().item())
-
-    handle = register_optimizer_step_pre_hook(taken)
-    try:
-        with folder() as place:
-            answer.train(os.path.join(place, "a.pt"), 6)
-    finally:
-        handle.remove()
-    expect_equal(len(norms), 6, name="steps of the optimizer")
-    expect_equal([n for n in norms if n > 0.5001], [], name="norms above 0.5", hint=CLIP)
-    expect_true(max(norms) > 0.49, f"the largest norm is {max(norms):.3f}", hint=CLIP)
-
-
-@check("it learns", holds="A GPT learns first names, letter by letter.")
-def learns(answer, rng, device):
-    with folder() as place:
-        _, losses = answer.train(os.path.join(place, "a.pt"), 25)
-    last = sum(losses[-5:]) / 5
-    expect_true(last < 3.0, f"after 25 steps the loss is {last:.2f}, and ln 27 is 3.30")
+        how = f"killed after {size} bytes of its second file" if size else f"killed in step {at}"
+        expect_true(killed(run), f"a run of {at} steps did not get as far as to be {how}")
+        hint = f"The run was {how}. The checkpoint of step {EVERY} should be there."
+        expect_true(os.path.exists(path), "there is no checkpoint", hint=hint)
+        try:
+            resumed, rest = train(path, STEPS)
+        except Exception as error:
+            fail(f"it does not go on: {type(error).__name__}: {str(error)[:80]}", hint=hint)
+        expect_equal(len(rest), STEPS - EVERY, name="steps that were left", hint=hint)
+        expect_equal(rest, losses[EVERY:], name="their losses", hint=PARTS)
+        same(model, resumed, how)
 
 
 TEXT = data("names.txt").read_text().lower()
@@ -225,12 +313,12 @@ def kept(path, state):
     os.replace(f"{path}.new", path)
 
 
-def fitted(path, until, leave=(), norm=0.5, every=10, last=True, still=False, total=False,
-           final=False):  # fmt: skip
+def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False, total=False,
+           final=False, seed=0, rate=4e-3, write=kept):  # fmt: skip
     """train, with parts left out."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     model = Base()
-    opt = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    opt = torch.optim.AdamW(model.parameters(), lr=rate)
     plan = CosineAnnealingLR(opt, 100)
     start, losses = 0, []
     if os.path.exists(path):
@@ -248,7 +336,7 @@ def fitted(path, until, leave=(), norm=0.5, every=10, last=True, still=False, to
     def keep(step):
         state = {"model": model.state_dict(), "opt": opt.state_dict()}
         state |= {"plan": plan.state_dict(), "rng": torch.get_rng_state()}
-        kept(path, {**state, "step": step, "losses": losses})
+        write(path, {**state, "step": step, "losses": losses})
 
     def take():
         at = torch.randint(len(NUMBERS) - 16, (16, 1))
@@ -371,17 +459,17 @@ def train(path, until):
     return fitted(path, until, total=True)
 
 
-@mutant("saves at the end alone", caught_by=dies)
+@mutant("saves at the end alone", caught_by=ended)
 def train(path, until):
     return fitted(path, until, every=1000)
 
 
-@mutant("saves in a finally, which SIGKILL does not run", caught_by=dies)
+@mutant("saves in a finally, which SIGKILL does not run", caught_by=ended)
 def train(path, until):
     return fitted(path, until, final=True)
 
 
-@mutant("saves every tenth step, and not at the end", caught_by=resumes)
+@mutant("saves every third step, and not at the end", caught_by=resumes)
 def train(path, until):
     return fitted(path, until, last=False)
 
@@ -406,9 +494,24 @@ def train(path, until):
     return fitted(path, until, norm="apart")
 
 
-@mutant("takes no step", caught_by=learns)
+@mutant("takes no step", caught_by=clipped)
 def train(path, until):
     return fitted(path, until, still=True)
+
+
+@mutant("another learning rate", caught_by=learns)
+def train(path, until):
+    return fitted(path, until, rate=5e-3)
+
+
+@mutant("another seed", caught_by=learns)
+def train(path, until):
+    return fitted(path, until, seed=1)
+
+
+@mutant("writes the checkpoint itself, over the old one", caught_by=cut_short)
+def train(path, until):
+    return fitted(path, until, write=torch.save)
 
 
 @accepted("a state of named parts")
