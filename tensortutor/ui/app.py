@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -33,6 +34,7 @@ from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.search.search_app import SearchApp
 from tensortutor.ui.terminal import symbols
+from tensortutor.ui.theme_choice import ThemeChoice
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
@@ -91,23 +93,33 @@ class TutorApp(SearchApp):
         self._said_failure = False
         self._said_caution = False
         self.animation_level = "full" if self.settings.motion else "none"
-        self.register_theme(theme.TUTOR)
+        for own_theme in theme.THEMES:
+            self.register_theme(own_theme)
+        self._theme_choice = ThemeChoice(self.settings.theme, self.ui_state, os.environ)
         self._take_theme()
         self._take_keys()
         self.set_class(symbols.current().ascii, "-ascii")
 
     def _take_theme(self) -> None:
-        """The theme of the settings file, else the one that was chosen last."""
-        name = self.settings.theme or self.ui_state.get("theme", theme.NAME)
+        """The theme of the settings file, else the one chosen last, else by the background."""
+        choice = self._theme_choice
+        name = choice.name
         if name not in self.available_themes:
             self._notices += (f"There is no theme {name!r}; Palette, Theme lists them.",)
-            name = theme.NAME
+            name = choice.fallback()
         self.theme = name
 
-    def _watch_theme(self, name: str) -> None:
-        super()._watch_theme(name)
-        if not self.settings.theme:
-            self.ui_state.put("theme", name)
+    def _follow_background(self) -> None:
+        """Ask the terminal for its background if that decides; remember what is chosen."""
+        choice = self._theme_choice
+        self.theme_changed_signal.subscribe(self, lambda theme: choice.changed(theme.name))
+
+        def answered(replies: Sequence[str]) -> None:
+            if choice.is_automatic:
+                self.theme = choice.answered(replies)
+
+        if choice.is_automatic:
+            self.ask_terminal(theme.QUERY, answered)
 
     def _take_keys(self) -> None:
         if self.settings.keys:
@@ -137,6 +149,7 @@ class TutorApp(SearchApp):
 
             self.tell(begun(self))
         self._catch_signals()
+        self._follow_background()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:

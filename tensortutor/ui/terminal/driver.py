@@ -68,7 +68,7 @@ class AskingParser(XTermParser):
         question = self._driver.question
         typed = question.wait(time.monotonic()) if question is not None else ""
         if question is not None and question.is_over:
-            self._driver.question = None
+            self._driver.ask_next()
         if typed:
             yield from super().feed(typed)
         yield from super().tick()
@@ -82,6 +82,7 @@ class LastingDriver(LinuxDriver):
         super().__init__(*args, **settings)
         self._file: Any = Lasting(self._file)
         self.question: Question | None = None
+        self._to_ask: list[tuple[str, Callable[[Sequence[str]], object]]] = []
         self._cells = CellDiff()
         self._is_resized = False
 
@@ -105,10 +106,19 @@ class LastingDriver(LinuxDriver):
         super().process_message(message)
 
     def ask(self, text: str, then: Callable[[Sequence[str]], object]) -> None:
-        """Ask the terminal something (see replies). then: is given its replies, in the thread that
-        reads the keys."""
-        self.question = Question(text, then, time.monotonic())
-        super().write(text)
+        """Ask the terminal something (see terminal_queries). then: is given its replies, in the
+        thread that reads the keys. One question at a time: another one waits."""
+        self._to_ask.append((text, then))
+        if self.question is None:
+            self.ask_next()
+
+    def ask_next(self) -> None:
+        """The question before has its answer, or none will come."""
+        self.question = None
+        if self._to_ask:
+            text, then = self._to_ask.pop(0)
+            self.question = Question(text, then, time.monotonic())
+            super().write(text)
         self.flush()
 
     def _sigcont_application(self, *_: Any) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual import events, on
 from textual.app import App
@@ -65,6 +65,16 @@ class TerminalApp(App[int]):
         binding = key_bindings.named(name)
         key = self._keymap.get(name, binding.key).partition(",")[0]
         return self.get_key_display(binding.with_key(key))
+
+    # What the terminal is asked
+
+    def ask_terminal(self, text: str, then: Callable[[Sequence[str]], object]) -> None:
+        """Ask the terminal something (see terminal_queries). then: is given its replies, in the
+        app. A terminal that may print the question, or that has no colours, is not asked."""
+        ask = getattr(self._driver, "ask", None)
+        if ask is None or self.console.color_system is None or os.environ.get("TERM") == "linux":
+            return
+        ask(text, lambda replies: self.call_later(then, replies))
 
     # Stepping aside, and losing the terminal
 

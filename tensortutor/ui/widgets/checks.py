@@ -172,7 +172,7 @@ class ChecksPane(ResultPane):
                 Content("It opens:"),
                 *map(_indented, opened),
             ]
-        lines.append(Content.styled(keys, "$foreground 60%"))
+        lines.append(Content.styled(keys, "$foreground 66%"))
         panel = self.query_one("#checks-passed", Static)
         entitle(panel, OutsideText("Passed"))
         panel.update(Content("\n").join(lines))

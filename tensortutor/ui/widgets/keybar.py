@@ -54,7 +54,7 @@ class KeyBar(Widget):
                 end = line.cell_length + part.cell_length
                 self._spans.append((line.cell_length, end, binding.key))
                 line = line + part
-        word = Content.styled(f"{self.word} ", "$foreground 60%")
+        word = Content.styled(f"{self.word} ", "$foreground 66%")
         space = self.size.width - line.cell_length - word.cell_length
         return line + Content(" " * space) + word if self.word and space > 0 else line
 
