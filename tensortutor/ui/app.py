@@ -95,7 +95,7 @@ class TutorApp(SearchApp):
         self.animation_level = "full" if self.settings.motion else "none"
         for own_theme in theme.THEMES:
             self.register_theme(own_theme)
-        self._theme_choice = ThemeChoice(self.settings.theme, self.ui_state, os.environ)
+        self._theme_choice = ThemeChoice(self.settings.theme, lambda: self.ui_state, os.environ)
         self._take_theme()
         self._take_keys()
         self.set_class(symbols.current().ascii, "-ascii")

@@ -1,6 +1,6 @@
 """Which theme is taken: the settings file's, else the one chosen last, else by the background."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tensortutor.ui import theme
@@ -20,20 +20,23 @@ class Memory(Protocol):
 
 
 class ThemeChoice:
-    """setting: what the settings file says, "" for nothing."""
+    """setting: what the settings file says, "" for nothing. kept: tells what remembers; teach mode
+    has a memory of its own."""
 
-    def __init__(self, setting: str, memory: Memory, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, setting: str, kept: Callable[[], Memory], environ: Mapping[str, str]
+    ) -> None:
         self._setting = setting
-        self._memory = memory
+        self._kept = kept
         # What the terminal last said is seldom wrong today, and is corrected when it has answered.
-        known = memory.get(BACKGROUND, "")
+        known = kept().get(BACKGROUND, "")
         guess = known == "light" if known else bool(theme.is_light_by(environ))
         self._fitting = theme.LIGHT_NAME if guess else theme.NAME
 
     @property
     def is_automatic(self) -> bool:
         """Whether the terminal's background decides."""
-        chosen = self._setting or self._memory.get(CHOSEN, "")
+        chosen = self._setting or self._kept().get(CHOSEN, "")
         return chosen in ("", theme.AUTO)
 
     @property
@@ -41,7 +44,7 @@ class ThemeChoice:
         """The theme to be used, as far as is known."""
         if self.is_automatic:
             return self._fitting
-        return self._setting or self._memory.get(CHOSEN, "")
+        return self._setting or self._kept().get(CHOSEN, "")
 
     def fallback(self) -> str:
         """A theme of ours, in place of one that does not exist."""
@@ -52,10 +55,10 @@ class ThemeChoice:
         light = theme.is_light(replies)
         if light is not None:
             self._fitting = theme.LIGHT_NAME if light else theme.NAME
-            self._memory.put(BACKGROUND, "light" if light else "dark")
+            self._kept().put(BACKGROUND, "light" if light else "dark")
         return self.name
 
     def changed(self, name: str) -> None:
         """The app has another theme now. One that fits the terminal is no choice to be kept."""
         if not self._setting:
-            self._memory.put(CHOSEN, "" if name == self._fitting else name)
+            self._kept().put(CHOSEN, "" if name == self._fitting else name)

@@ -145,9 +145,29 @@ async def test_an_action_with_a_word_that_begins_so_is_the_first_in_the_palette(
         await pilot.press("ctrl+p", "s")
         found = app.screen.query("OptionList").first()
         await until(pilot, lambda: any("Shapes" in str(row.prompt) for row in found.options))
-        names = [str(row.prompt).splitlines()[0] for row in found.options]
+        names = [str(row.prompt).partition("  ")[0] for row in found.options]
         lesson = next(n for n, name in enumerate(names) if "Shapes" in name)
         assert {"Search", "Step aside", "Search the course"} <= set(names[:lesson])
+
+
+async def test_the_palette_opens_with_what_was_chosen_most(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+
+    async def first(pilot, count=1):
+        await pilot.press("ctrl+p")
+        rows = app.screen.query("OptionList").first()
+        await until(pilot, lambda: rows.option_count > count)
+        return [str(row.prompt) for row in rows.options[:count]]
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        assert await first(pilot, 2) == ["Run  F5", "Check  F9"], "one row each, in our order"
+        await pilot.press(*"profiler")
+        rows = app.screen.query("OptionList").first()
+        await until(pilot, lambda: "Run under the profiler" in str(rows.options[0].prompt))
+        await pilot.press("enter")
+        await until(pilot, lambda: "The program is done." in ended(screen))
+        assert await first(pilot) == ["Run under the profiler  P"]
 
 
 async def test_nothing_of_the_course_is_read_as_markup(setting, until):

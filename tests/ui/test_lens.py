@@ -10,6 +10,7 @@ from tensortutor.protocol.events import Raised
 from tensortutor.ui.lesson.line_notes import expression_at
 from tensortutor.ui.screens.tensor import TensorScreen
 from tensortutor.ui.widgets.code import fitting
+from tensortutor.ui.widgets.graph_tree import PARTS
 from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
 from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.ui.fakes import judges, plays
@@ -190,9 +191,27 @@ async def test_a_profile_is_asked_for_and_sorted(setting, until):
         assert setting.runner.jobs[0].look.profile
         assert front(screen) == "Profile"
         assert "Operators by self time" in drawn(screen)
+        assert bars(screen) == {"aten::mm": "██████▋", "aten::add": "████████████"}
         screen.query_one(ProfilePane).query("VerticalScroll").first().focus()
         await pilot.press("o")
         await until(pilot, lambda: "Operators by memory" in drawn(screen))
+        assert bars(screen) == {"aten::mm": "████████████"}
+
+
+def bars(screen):
+    """The bar of each operator that has one."""
+    lines = [line for line in drawn(screen).splitlines() if "aten::" in line]
+    cells = [line.replace("│", " ").split() for line in lines]
+    return {row[row.index(name)]: row[-1] for row in cells for name in row
+            if name.startswith("aten::") and row[-1][0] in "▏▎▍▌▋▊▉█"}  # fmt: skip
+
+
+def test_the_parts_of_a_graphs_node_differ_in_colour(setting):
+    label = "MulBackward0  y: f32[2]  saved other=x  grad 1.4  freed"
+    parts = {found.lastgroup: found[0] for found in PARTS.finditer(label)}
+    assert parts == {
+        "name": "MulBackward0", "saved": "saved other=x", "grad": "grad 1.4", "mark": "freed",
+    }  # fmt: skip
 
 
 def test_the_smallest_expression_around_the_cursor_counts():

@@ -117,12 +117,17 @@ def test_a_terminal_says_how_its_background_is(replies, light):
 def test_without_an_answer_the_environment_decides(value, light, tmp_path):
     environ = {"COLORFGBG": value}
     assert theme.is_light_by(environ) is light
-    choice = ThemeChoice("", UiState(None), environ)
+    state = UiState(None)
+    choice = ThemeChoice("", lambda: state, environ)
     assert choice.name == choice.answered([]) == (theme.LIGHT_NAME if light else theme.NAME)
 
 
 def test_the_answer_is_remembered_and_what_was_chosen_is_stronger():
-    memory = UiState(None)
+    state = UiState(None)
+
+    def memory():
+        return state
+
     ThemeChoice("", memory, {}).answered([LIGHT_ANSWER])
     choice = ThemeChoice("", memory, {"COLORFGBG": "15;0"})
     assert choice.name == theme.LIGHT_NAME

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
 
 from tensortutor.plaintext import visible
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.lens import GraphRoot
     from tensortutor.ui.terminal.terminal_app import TerminalApp
+
+BAR = re.compile("[▏▎▍▌▋▊▉█]+")
 
 
 class ModulesPane(LensPane):
@@ -88,15 +92,14 @@ class GraphPane(LensPane):
 
     def take(self, events: Sequence[Event]) -> None:
         """A tree for each tensor that no other tree contains."""
-        from textual.widgets import Tree
-
         from tensortutor.lens.trees import graph_tree, root_title
+        from tensortutor.ui.widgets.graph_tree import GraphTree
 
         event = next(reversed(self.relevant(events)), None)
         if not isinstance(event, Graph):
             return
         self._graph = event
-        tree: Tree[str] = Tree("graphs", id="graph")
+        tree = GraphTree("graphs", id="graph")
         tree.show_root = False
         self.room.remove_children()
         self.room.mount(tree, Static("", id="graph-step", markup=False))
@@ -203,14 +206,23 @@ class ProfilePane(LensPane):
             rows = tuple(sorted(profile.rows, key=lambda row: -abs(row.self_bytes)))
             profile = replace(profile, rows=rows)
         order = "memory" if self._by_memory else "self time"
+        operators = tables.profile_table(profile, self._by_memory)
         parts = [
             f"{tables.time(profile.ms)} under the profiler, which is longer than without.",
             "", *table_lines(tables.share_table(profile)),
-            "", f"Operators by {order}", *table_lines(tables.profile_table(profile)),
+            "", f"Operators by {order}", *table_lines(operators),
             "", "Memory", *table_lines(tables.memory_table(profile)),
         ]  # fmt: skip
         for page in self.query("#profile").results(Static):
-            page.update(visible("\n".join(parts)))
+            page.update(_with_bars(visible("\n".join(parts))))
+
+
+def _with_bars(text: str) -> Content:
+    """A page of tables, its bars coloured."""
+    content = Content(text)
+    for found in BAR.finditer(text):
+        content = content.stylize("$accent", found.start(), found.end())
+    return content
 
 
 LENS_PANES: tuple[type[ResultPane], ...] = (TensorsPane, ModulesPane, GraphPane, ProfilePane)
