@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.events import Event, Key
+from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 from textual.screen import Screen
+from textual.timer import Timer
 
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.errors import StorageError
@@ -46,6 +49,8 @@ POLL_S = 0.5
 """How often the runner is asked how it is."""
 NOTICE_S = 30.0
 """How long that is shown what was found wrong at the start: nobody looks there yet."""
+NOTICE_AT_LEAST_S = 2.0
+"""How long a notice stays at least; then the next key takes it away."""
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 LESSON_SCREEN = "tensortutor.ui.screens.lesson"
 
@@ -58,6 +63,7 @@ class TutorApp(SearchApp):
     BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.APP]
     NOTIFICATION_TIMEOUT = 8
     device_word = reactive("")
+    notice = reactive("")
 
     def __init__(
         self,
@@ -89,6 +95,8 @@ class TutorApp(SearchApp):
         self.teaching = teaching
         self.put_aside: LearnerState | None = None
         self._is_let_go = False
+        self._noticed_at = 0.0
+        self._notice_timer: Timer | None = None
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
         self._said_caution = False
@@ -183,6 +191,8 @@ class TutorApp(SearchApp):
         if self._is_let_go and isinstance(event, Key):
             self._is_let_go = False
             self.runner.warm()
+        if isinstance(event, Key) and time.monotonic() - self._noticed_at > NOTICE_AT_LEAST_S:
+            self.notice = ""
         if isinstance(event, Key) and event.is_forwarded and self.screen_stack:
             screen = self.screen
             if isinstance(screen, TutorScreen) and screen.take_stray(event):
@@ -345,6 +355,33 @@ class TutorApp(SearchApp):
         for notice in [one for one in self._notifications if one.message == sentence]:
             self._unnotify(notice, refresh=False)
         self.notify(sentence, markup=False)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a notice in the bottom row; on a dialog, above it."""
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+        # One that had no time to be read stays beside the next.
+        fresh = time.monotonic() - self._noticed_at < NOTICE_AT_LEAST_S
+        before = self.notice if fresh and message not in self.notice else ""
+        self.notice = f"{before} {message}".strip()
+        self._noticed_at = time.monotonic()
+        if self._notice_timer is not None:
+            self._notice_timer.stop()
+        self._notice_timer = self.set_timer(
+            timeout or self.NOTIFICATION_TIMEOUT, self.clear_notifications
+        )
+
+    def clear_notifications(self) -> None:
+        """No notice any more."""
+        self.notice = ""
+        super().clear_notifications()
 
     def action_help(self) -> None:
         """Say what this screen is for, and its keys."""

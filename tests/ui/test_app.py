@@ -19,6 +19,7 @@ from tensortutor.ui.screens.search import SearchScreen
 from tensortutor.ui.terminal import symbols
 from tests.ui.courses import STARTER
 from tests.ui.fakes import DONE, FakeDevice, FakeRunner, FakeStatus, plays, waits
+from tests.ui.test_drawings import drawn
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, told
 
 JOB = Job("", "x.py")
@@ -168,6 +169,23 @@ async def test_the_palette_opens_with_what_was_chosen_most(setting, until):
         await pilot.press("enter")
         await until(pilot, lambda: "The program is done." in ended(screen))
         assert await first(pilot) == ["Run under the profiler  P"]
+
+
+async def test_a_notice_stands_in_the_bottom_row_and_covers_nothing(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        rows = len(drawn(screen).splitlines())
+        app.tell("Short [one].")
+        await until(pilot, lambda: drawn(screen).splitlines()[-1].strip() == "› Short [one].")
+        app.tell("Long: " + "word " * 20 + "end.")
+        await until(pilot, lambda: drawn(screen).splitlines()[-1].strip().endswith("end."))
+        assert screen.keys.region.height == 2, "wrapped, with the one that was not read yet"
+        assert "Short [one]. Long:" in drawn(screen)
+        assert "╰" in drawn(screen).splitlines()[-3], "no frame is covered"
+        app.clear_notifications()
+        await until(pilot, lambda: "Run" in drawn(screen).splitlines()[-1])
+        assert len(drawn(screen).splitlines()) == rows
 
 
 async def test_nothing_of_the_course_is_read_as_markup(setting, until):
