@@ -146,6 +146,7 @@ class LessonScreen(TutorScreen):
 
     def _show_code(self) -> None:
         self.code.show()
+        self.notes.forget()
         if self.session.step.pane is not None:
             self.names.forget()
 

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tensortutor.plaintext import visible
-from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile
+from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile, Trace
 from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.widgets.lenspane import LensPane
@@ -78,16 +78,18 @@ class GraphPane(LensPane):
     TITLE = "Graph"
     NOTHING = "No graph yet. After a run, the graph behind each tensor with a grad_fn stands here."
     KINDS = (Graph,)
+    _lines: dict[str, int]
     BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.GRAPH]
 
     def __init__(self) -> None:
         super().__init__(id="pane-graph")
         self._graph: Graph | None = None
         self._step = 0
+        self._lines = {}
 
     def forget(self) -> None:
         """No graph, no walk."""
-        self._graph, self._step = None, 0
+        self._graph, self._step, self._lines = None, 0, {}
         super().forget()
 
     def take(self, events: Sequence[Event]) -> None:
@@ -95,6 +97,9 @@ class GraphPane(LensPane):
         from tensortutor.lens.trees import graph_tree, root_title
         from tensortutor.ui.widgets.graph_tree import GraphTree
 
+        for trace in events:
+            if isinstance(trace, Trace):
+                self._lines = {made.name: line.line for line in trace.lines for made in line.made}
         event = next(reversed(self.relevant(events)), None)
         if not isinstance(event, Graph):
             return
@@ -125,7 +130,10 @@ class GraphPane(LensPane):
             self._say("")
             return
         node = walk[self._step - 1]
-        self._say(f"{self._step} of {len(walk)}: {backward_sentence(graph, node)}")
+        variable = next((one.variable for one in graph.nodes if one.id == node), "")
+        line = self._lines.get(variable, 0)
+        place = f", line {line}" if line else ""
+        self._say(f"{self._step} of {len(walk)}{place}: {backward_sentence(graph, node)}")
         self._go_to(node)
 
     def _go_to(self, node: int) -> None:
