@@ -365,8 +365,10 @@ class TutorApp(SearchApp):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show a notice in the bottom row; on a dialog, above it."""
-        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+        """Show a notice in the bottom row; on a dialog, above it. None is read as markup."""
+        del markup
+        message = visible(message)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
         # One that had no time to be read stays beside the next.
         fresh = time.monotonic() - self._noticed_at < NOTICE_AT_LEAST_S
         before = self.notice if fresh and message not in self.notice else ""
