@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.course.model import Chapter, Course, Lesson
+from tensortutor.learner.class_sharing import ClassSharing, sharing_for
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.limits_consent import LimitsConsent, sentence
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.settings import read_settings
+from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import Credit, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
@@ -33,6 +34,10 @@ from tensortutor.report import Printer
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
     from tensortutor.runner import Runner
+
+
+CLASS_S = 2.0
+"""How long a command waits at its end for the folder of a class."""
 
 
 class Session:
@@ -63,12 +68,47 @@ class Session:
         return progress
 
     @cached_property
-    def limits(self) -> Limits:
-        """What a run may use, as the learner has set it."""
+    def settings(self) -> LearnerSettings:
+        """The learner's settings."""
         settings = read_settings(self.paths.settings)
         for notice in settings.notices:
             self.printer.note(notice)
-        return settings.limits
+        return settings
+
+    @property
+    def limits(self) -> Limits:
+        """What a run may use, as the learner has set it."""
+        return self.settings.limits
+
+    @cached_property
+    def sharing(self) -> ClassSharing | None:
+        """What shares with the learner's class; None if they have none."""
+        return sharing_for(self.settings, self.paths)
+
+    def end_sharing(self) -> bool:
+        """Wait a moment for what is written for the class, and tell what came of it.
+
+        Returns whether all of it was written.
+        """
+        sharing = vars(self).pop("sharing", None)
+        if sharing is None:
+            return True
+        ended = sharing.close(CLASS_S)
+        if not self._tell(sharing) and sharing.written:
+            stop = "tensortutor share off stops it."
+            self.printer.note(f"Shared with the class in {sharing.folder}; {stop}")
+        return ended and not sharing.failed
+
+    def tell_sharing(self) -> None:
+        """Tell what came of sharing so far."""
+        if self.sharing is not None:
+            self._tell(self.sharing)
+
+    def _tell(self, sharing: ClassSharing) -> bool:
+        notices = list(iter(sharing.take_notice, ""))
+        for notice in notices:
+            self.printer.note(notice)
+        return bool(notices)
 
     @cached_property
     def _limits_consent(self) -> LimitsConsent:
@@ -183,7 +223,7 @@ class Session:
 
         return LessonSession(
             self.course, lesson, self.progress, self.workspace, report or refuse, at=index,
-            holds_earlier=True,
+            holds_earlier=True, sharing=self.sharing,
         )  # fmt: skip
 
     def step(self, lesson: Lesson, number: int) -> int:
@@ -223,6 +263,7 @@ class Session:
 
     def close(self) -> None:
         """End what was started."""
+        self.end_sharing()
         if self._runner is not None:
             self._runner.close()
             self._runner = None

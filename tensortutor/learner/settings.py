@@ -10,6 +10,9 @@ ascii = true
 
 [keys]
 "lesson.run" = "f5,ctrl+r"
+
+[class]
+folder = "/srv/torch24"
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +31,7 @@ SWITCHES = {
     "editor": ("close_brackets", "complete"),
 }
 """The tables with switches, and what each of them knows."""
-TABLES = ("limits", "look", "keys", "lens", "editor")
+TABLES = ("limits", "look", "keys", "lens", "editor", "class")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class LearnerSettings:
     theme: the name of one, "" for what was chosen in the app. keys: pairs of a binding's id and
     its keys, not yet held against the bindings that there are. lens: look inside after each run.
     close_brackets, complete: the editor closes what is opened, and offers names behind a dot.
-    motion: what scrolls may glide; otherwise nothing moves.
+    motion: what scrolls may glide; otherwise nothing moves. class_folder: where the learner shares
+    with a class, "" for nowhere.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -49,6 +53,7 @@ class LearnerSettings:
     close_brackets: bool = True
     complete: bool = True
     motion: bool = False
+    class_folder: str = ""
     notices: tuple[str, ...] = ()
 
 
@@ -81,6 +86,7 @@ def read_settings(path: Path) -> LearnerSettings:
         reader.switch("editor", "close_brackets", True),
         reader.switch("editor", "complete", True),
         reader.switch("look", "motion", False),
+        reader.class_folder(),
         reader.finish(),
     )
 
@@ -135,6 +141,16 @@ class Reader:
             else:
                 self.say(f"keys.{short(name)} is not a key in quotes: {show(value)}.")
         return tuple(found)
+
+    def class_folder(self) -> str:
+        """The folder of a class, a whole path; `~` stands for the learner's home."""
+        value = self.table("class", ("folder",)).get("folder", "")
+        if value == "":
+            return ""
+        if isinstance(value, str) and value.startswith(("/", "~")) and "\0" not in value:
+            return value
+        self.say(f"class.folder is not a whole path in quotes: {show(value)}.")
+        return ""
 
     def limits(self) -> Limits:
         """The usual limits with the entries of the table."""
