@@ -32,8 +32,7 @@ class ClassApp(TerminalApp):
         self._folder = folder
         self._course = course
         self.animation_level = "full" if settings.motion else "none"
-        for own_theme in theme.THEMES:
-            self.register_theme(own_theme)
+        self.register_theme(theme.TUTOR)
         self.theme = settings.theme if settings.theme in self.available_themes else theme.NAME
         if settings.keys:
             self.set_keymap(keymap(settings.keys)[0])
