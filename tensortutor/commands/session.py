@@ -21,8 +21,9 @@ from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.limits_consent import LimitsConsent, sentence
 from tensortutor.learner.paths import Paths
+from tensortutor.learner.places import UnknownPlace, find_place
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.settings import read_settings
+from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import Credit, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
@@ -63,12 +64,17 @@ class Session:
         return progress
 
     @cached_property
-    def limits(self) -> Limits:
-        """What a run may use, as the learner has set it."""
+    def settings(self) -> LearnerSettings:
+        """What the learner has set."""
         settings = read_settings(self.paths.settings)
         for notice in settings.notices:
             self.printer.note(notice)
-        return settings.limits
+        return settings
+
+    @property
+    def limits(self) -> Limits:
+        """What a run may use, as the learner has set it."""
+        return self.settings.limits
 
     @cached_property
     def _limits_consent(self) -> LimitsConsent:
@@ -202,6 +208,11 @@ class Session:
 
         if self._runner is not None:
             return self._runner
+        places = self.settings.places if self.options.on else ()
+        try:
+            place = find_place(self.options.on, places, self.options.python)
+        except UnknownPlace as error:
+            raise Refused(str(error)) from None
         settings = Settings(
             device=self.options.device,
             sandbox=self.options.sandbox,
@@ -209,6 +220,7 @@ class Session:
             scratch=self.paths.scratch,
             data=self.paths.data,
             preload=preload,
+            place=place,
         )
         runner = Runner(settings)
         try:
@@ -232,7 +244,8 @@ def chosen(options: AppOptions) -> str:
     """The options that a command needs to be repeated, as typed."""
     course = f" --course {shlex.quote(str(options.course))}" if options.course else ""
     device = f" --device {options.device}" if options.device != "auto" else ""
-    return course + device
+    on = f" --on {shlex.quote(options.on)}" if options.on else ""
+    return course + device + on
 
 
 def follow(runner: "Runner", job: Job, enough: Callable[[], bool] | None = None) -> Iterator[Event]:

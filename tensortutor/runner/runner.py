@@ -77,7 +77,7 @@ class Runner:
             zygote = self._zygote
             if self._failure:
                 return Status("failed", layer.name, self._failure, self._needs_consent)
-            if zygote is None:
+            if zygote is None or zygote.failure:
                 return Status("cold", layer.name, layer.why)
             if zygote.ready is None or self._device is None:
                 return Status("loading", layer.name, layer.why, waiting_for=zygote.waiting_for)

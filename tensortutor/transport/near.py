@@ -165,6 +165,7 @@ class Near:
                 # Byte by byte: what follows the line is not for this function.
                 byte = os.read(source, 1)
                 if not byte:
+                    self._before = line or self._before
                     raise Lost(self._why_no_answer(errors, "ended"))
                 if line.endswith(b"\n") and MAGIC not in line:
                     self._before, line = line, b""
@@ -176,7 +177,7 @@ class Near:
 
     def _why_no_answer(self, errors: Errors, what: str) -> str:
         said = errors.last() or self._before.decode(errors="replace").strip()
-        detail = f" It said: {said}" if said else ""
+        detail = f" It said: {said.rstrip('.:')}." if said else ""
         hint = ""
         if "not found" in said and self._place.python in said:
             hint = " Name an interpreter that is there with --python."
