@@ -106,11 +106,9 @@ class Mux:
             poll.register(self._source, select.POLLIN)
             if self._out:
                 poll.register(self._sink, select.POLLOUT)
+        self._close_finished()
         numbers = {}
-        for number, line in list(self.lines.items()):
-            if line.closing and not line.pending and self._may_write(line):
-                self._drop(number, tell=False)
-                continue
+        for number, line in self.lines.items():
             events = self._wanted(line)
             # A pipe's writer hears of its reader's end without asking for anything.
             if events or not line.reads:
@@ -125,6 +123,7 @@ class Mux:
                 self._serve(numbers[fd], events)
             elif fd == self._source:
                 self._receive()
+        self._close_finished()
         self.flush()
 
     def flush(self) -> None:
@@ -199,6 +198,12 @@ class Mux:
             line.reads = False
 
     # --- the lines ---
+
+    def _close_finished(self) -> None:
+        """Close the lines that the other side has closed, once all is written."""
+        for number, line in list(self.lines.items()):
+            if line.closing and not line.pending and self._may_write(line):
+                self._drop(number, tell=False)
 
     def _may_read(self, line: Line) -> bool:
         waits = any(n in self.lines and self.lines[n].credit <= 0 for n in line.read_after)

@@ -26,6 +26,7 @@ START_S = 60.0
 LOOK_S = 0.5
 QUEUE_EVERY_S = 5.0
 FLUSH_S = 2.0
+CLEAN_UP_S = 1.5
 MOST_TAIL = 4096
 QUEUED = re.compile(rb"job (\d+) queued and waiting for resources")
 ALLOCATED = re.compile(rb"job \d+ has been allocated resources")
@@ -51,16 +52,17 @@ class Errors:
 
     def _read(self) -> None:
         assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._tail = (self._tail + line)[-MOST_TAIL:]
-            if found := QUEUED.search(line):
-                self.job = found[1].decode()
-            elif ALLOCATED.search(line):
-                self.job = ""
+        with self._process.stderr as lines:
+            for line in lines:
+                self._tail = (self._tail + line)[-MOST_TAIL:]
+                if found := QUEUED.search(line):
+                    self.job = found[1].decode()
+                elif ALLOCATED.search(line):
+                    self.job = ""
 
     def last(self) -> str:
         """The last line that says something, once all has come; "" if there is none."""
-        self._reader.join(1.0)
+        self._reader.join(LOOK_S)
         lines = self._tail.decode(errors="replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
         return said[-1][-300:] if said else ""
@@ -72,10 +74,7 @@ class Near:
     def __init__(self, place: Place, control: socket.socket) -> None:
         self._place = place
         self._control = control
-        self._host_gone = False
-        self._failed = False
         self._before = b""
-        self._statuses: list[int] = []
 
     def run(self) -> None:
         """Until the host or the place has gone. What goes wrong is told to the host."""
@@ -91,19 +90,23 @@ class Near:
                     f"{self._place.launch[0]} cannot be started: {error.strerror or error}."
                 ) from None
             errors = Errors(process)
+            patience_s = 0.0  # nothing of ours runs there yet that would have to clean up
             try:
                 self._shake_hands(process, errors)
-                self._carry(process, errors, setup)
+                assert process.stdin is not None
+                assert process.stdout is not None
+                patience_s = CLEAN_UP_S
+                stream = process.stdout.fileno(), process.stdin.fileno()
+                carrier = Carrier(self._control, *stream)
+                if lost := carrier.carry(setup):
+                    why = (errors.last() or lost).rstrip(".")
+                    carrier.report_lost(f"The connection to {self._place.name} ended: {why}.")
             finally:
-                end(process)
+                end(process, patience_s)
         except Lost as error:
-            self._tell(Failed(str(error)))
+            tell(self._control, Failed(str(error)))
         except (Gone, BrokenPipeError):
             return
-
-    def _tell(self, message: object) -> None:
-        with contextlib.suppress(OSError):
-            self._control.sendall(encode(message_to_json(message)))
 
     # --- before the stream is ours ---
 
@@ -130,6 +133,8 @@ class Near:
                 self._write(sink, archive.data)
                 answer = self._word(source, errors)
         except BrokenPipeError:
+            if select.select([source], [], [], LOOK_S)[0]:
+                self._before = os.read(source, MOST_TAIL)
             raise Lost(self._why_no_answer(errors, "ended")) from None
         if answer != "start":
             raise Lost(f"{self._place.name} speaks another version of this protocol: {answer}.")
@@ -157,7 +162,7 @@ class Near:
                 deadline = time.monotonic() + START_S
                 if time.monotonic() - asked > QUEUE_EVERY_S:
                     asked = time.monotonic()
-                    self._tell(Waiting(why_queued(errors.job)))
+                    tell(self._control, Waiting(why_queued(errors.job)))
             ready, _, _ = select.select([source, self._control.fileno()], [], [], LOOK_S)
             if self._control.fileno() in ready:
                 raise Gone
@@ -187,38 +192,53 @@ class Near:
             hint = ' It has to run a shell in that place, as "ssh HOST" does.'
         return f"{self._place.name} {what} before Python was started there.{detail}{hint}"
 
-    # --- the stream ---
 
-    def _carry(self, process: "subprocess.Popen[bytes]", errors: Errors, setup: bytes) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        mux = Mux(
-            process.stdout.fileno(), process.stdin.fileno(), message=self._control.sendall,
-            opened=lambda number, frame: self._open(mux, number, frame),
-        )  # fmt: skip
-        mux.say(MESSAGE, 0, setup)
-        mux.watch(self._control.fileno(), lambda: self._from_host(mux))
-        while not mux.lost and not self._host_gone:
-            mux.step()
-        if self._host_gone:
-            return
-        mux.forget(self._control.fileno())
-        why = errors.last() or mux.lost
-        sentence = f"The connection to {self._place.name} ended: {why.rstrip('.')}."
-        self._tell(Failed(sentence))
-        self._report_lost(mux, sentence)
+class Carrier:
+    """Carries the lines between a host that waits for a zygote's messages and a far end."""
 
-    def _from_host(self, mux: Mux) -> None:
+    def __init__(self, control: socket.socket, source: int, sink: int) -> None:
+        """control: the socket to the host. source, sink: the stream to the far end."""
+        self._control = control
+        self._host_gone = False
+        self._statuses: list[int] = []
+        self._mux = Mux(source, sink, message=control.sendall, opened=self._open)
+        self._mux.watch(control.fileno(), self._from_host)
+
+    def carry(self, setup: bytes) -> str:
+        """Until one of the two has gone. setup: the host's first message.
+
+        Returns why the stream was lost, or "" if the host has gone.
+        """
+        self._mux.say(MESSAGE, 0, setup)
+        while not self._mux.lost and not self._host_gone:
+            self._mux.step()
+        return "" if self._host_gone else self._mux.lost
+
+    def report_lost(self, sentence: str) -> None:
+        """Pass on what had come, and tell the host and each run that the rest is not known."""
+        self._mux.forget(self._control.fileno())
+        tell(self._control, Failed(sentence))
+        exited = encode(message_to_json(Exited(70, sentence=sentence)))
+        for number, line in self._mux.lines.items():
+            if number in self._statuses and not line.closing:
+                line.pending += exited
+            line.closing, line.reads = True, False
+        until = time.monotonic() + FLUSH_S
+        while self._mux.lines and time.monotonic() < until:
+            self._mux.step(timeout_s=0.1)
+        self._mux.close()
+
+    def _from_host(self) -> None:
         try:
             data = self._control.recv(1 << 16)
         except OSError:
             data = b""
         if data:
-            mux.say(MESSAGE, 0, data)
+            self._mux.say(MESSAGE, 0, data)
         else:
             self._host_gone = True
 
-    def _open(self, mux: Mux, number: int, frame: bytes) -> None:
+    def _open(self, number: int, frame: bytes) -> None:
         """A process waits there: give the host descriptors as a zygote does."""
         channel, status, out, err = (number + i for i in range(4))
         (channel_end, channel_fd), (status_end, status_fd) = (
@@ -229,22 +249,17 @@ class Near:
         socket.send_fds(self._control, [frame], ends)
         for descriptor in ends:
             os.close(descriptor)
-        mux.add(channel, Line(channel_fd))
-        mux.add(status, Line(status_fd, write_after=(channel, out, err)))
-        mux.add(out, Line(out_fd, reads=False, write_after=(channel,)))
-        mux.add(err, Line(err_fd, reads=False, write_after=(channel,)))
+        self._mux.add(channel, Line(channel_fd))
+        self._mux.add(status, Line(status_fd, write_after=(channel, out, err)))
+        self._mux.add(out, Line(out_fd, reads=False, write_after=(channel,)))
+        self._mux.add(err, Line(err_fd, reads=False, write_after=(channel,)))
         self._statuses.append(status)
 
-    def _report_lost(self, mux: Mux, sentence: str) -> None:
-        """Pass on what had come, and tell each run that its end is not known."""
-        exited = encode(message_to_json(Exited(70, sentence=sentence)))
-        for number, line in mux.lines.items():
-            if number in self._statuses and not line.closing:
-                line.pending += exited
-            line.closing, line.reads = True, False
-        until = time.monotonic() + FLUSH_S
-        while mux.lines and time.monotonic() < until:
-            mux.step(timeout_s=0.1)
+
+def tell(control: socket.socket, message: object) -> None:
+    """Send the host a message, if it is still there."""
+    with contextlib.suppress(OSError):
+        control.sendall(encode(message_to_json(message)))
 
 
 def launch_command(words: Sequence[str]) -> list[str]:
@@ -273,20 +288,19 @@ def why_queued(job: str) -> str:
     return f"waiting for Slurm: {reason or 'in the queue'} (job {job})"
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
+def end(process: "subprocess.Popen[bytes]", patience_s: float) -> None:
     """Close its stream, and end it if that does not."""
-    assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.close()
-    for how in (None, signal.SIGTERM, signal.SIGKILL):
-        if how is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, how)
+    for end in (process.stdin, process.stdout):
+        assert end is not None
+        with contextlib.suppress(OSError):
+            end.close()
+    for wait_s, how in ((patience_s, signal.SIGTERM), (1.0, signal.SIGKILL), (1.0, None)):
         try:
-            process.wait(0.7)
+            process.wait(wait_s)
             return
         except subprocess.TimeoutExpired:
-            continue
+            if how is not None:
+                os.killpg(process.pid, how)
 
 
 def main(place: str, control: int) -> None:
