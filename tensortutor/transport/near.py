@@ -61,11 +61,15 @@ class Errors:
                     self.job = ""
 
     def last(self) -> str:
-        """The last line that says something, once all has come; "" if there is none."""
+        """The last line that says something, once all has come; "" if there is none.
+
+        Of Slurm's, the one that says why a job was ended: others come after it.
+        """
         self._reader.join(LOOK_S)
         lines = self._tail.decode(errors="replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
-        return said[-1][-300:] if said else ""
+        ended = [line for line in said if "CANCELLED" in line]
+        return (ended or said or [""])[-1][-300:]
 
 
 class Near:
