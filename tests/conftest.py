@@ -11,7 +11,10 @@ settings.register_profile("tensortutor", deadline=None, derandomize="CI" in os.e
 settings.load_profile("tensortutor")
 
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": "120", "LINES": "40"}
-UNWANTED = ("NO_COLOR", "FORCE_COLOR", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONWARNINGS")
+UNWANTED = (
+    "NO_COLOR", "FORCE_COLOR", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONWARNINGS",
+    "TENSORTUTOR_CLASS",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,9 @@ ascii = true
 [keys]
 "lesson.run" = "f5,ctrl+r"
 
+[class]
+folder = "/srv/torch24"
+
 [places.gpu]
 launch = "srun -p gpu --gres=gpu:1 -t 60"
 setup = ". /etc/profile; module load cuda"
@@ -35,7 +38,7 @@ SWITCHES = {
     "editor": ("close_brackets", "complete"),
 }
 """The tables with switches, and what each of them knows."""
-TABLES = ("limits", "look", "keys", "lens", "editor", "places")
+TABLES = ("limits", "look", "keys", "lens", "editor", "class", "places")
 PLACE = ("launch", "setup", "python")
 
 
@@ -46,7 +49,8 @@ class LearnerSettings:
     theme: the name of one, "" for what was chosen in the app. keys: pairs of a binding's id and
     its keys, not yet held against the bindings that there are. lens: look inside after each run.
     close_brackets, complete: the editor closes what is opened, and offers names behind a dot.
-    motion: what scrolls may glide; otherwise nothing moves. places: what `--on` knows by name.
+    motion: what scrolls may glide; otherwise nothing moves. class_folder: where the learner shares
+    with a class, "" for nowhere. places: what `--on` knows by name.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -57,6 +61,7 @@ class LearnerSettings:
     close_brackets: bool = True
     complete: bool = True
     motion: bool = False
+    class_folder: str = ""
     places: tuple[Place, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -90,6 +95,7 @@ def read_settings(path: Path) -> LearnerSettings:
         reader.switch("editor", "close_brackets", True),
         reader.switch("editor", "complete", True),
         reader.switch("look", "motion", False),
+        reader.class_folder(),
         reader.places(),
         reader.finish(),
     )
@@ -176,6 +182,16 @@ class Reader:
                 what = f"places.{short(name)}.{entry}"
                 self.say(f"{what} is not a text in quotes: {show(value)}.")
         return {e: v for e, v in entries.items() if e in PLACE and isinstance(v, str)}
+
+    def class_folder(self) -> str:
+        """The folder of a class, a whole path; `~` stands for the learner's home."""
+        value = self.table("class", ("folder",)).get("folder", "")
+        if value == "":
+            return ""
+        if isinstance(value, str) and value.startswith(("/", "~")) and "\0" not in value:
+            return value
+        self.say(f"class.folder is not a whole path in quotes: {show(value)}.")
+        return ""
 
     def limits(self) -> Limits:
         """The usual limits with the entries of the table."""

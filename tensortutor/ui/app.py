@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.events import Event, Key
+from textual.events import Event, Key, MouseDown, MouseScrollDown
 from textual.reactive import reactive
 from textual.screen import Screen
 
 from tensortutor.course.model import Course, Lesson
+from tensortutor.learner.class_sharing import EACH_S, ClassSharing, sharing_for
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.limits_consent import LimitsConsent
 from tensortutor.learner.progress import Progress
@@ -44,6 +45,8 @@ POLL_S = 0.5
 """How often the runner is asked how it is."""
 NOTICE_S = 30.0
 """How long that is shown what was found wrong at the start: nobody looks there yet."""
+LAST_REPORT_S = 1.0
+"""How long leaving waits for what is still to be written for a class."""
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 LESSON_SCREEN = "tensortutor.ui.screens.lesson"
 
@@ -72,6 +75,7 @@ class TutorApp(SearchApp):
         limits_consent: LimitsConsent | None = None,
         teaching: bool = False,
         own: "OwnProgram | None" = None,
+        sharing: ClassSharing | None = None,
     ) -> None:
         super().__init__(course)
         self.progress = progress
@@ -85,6 +89,8 @@ class TutorApp(SearchApp):
         self.ui_state = ui_state or UiState(None)
         self._consent = consent
         self.teaching = teaching
+        self.sharing = sharing
+        self._has_acted = False
         self.put_aside: LearnerState | None = None
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
@@ -143,6 +149,8 @@ class TutorApp(SearchApp):
         garbage_collection.from_now_on()
         self.runner.warm()
         self.set_interval(POLL_S, self._poll)
+        if self.sharing is not None:
+            self.set_interval(EACH_S, self.share)
         if self._own is not None:
             self.open_program(self._own)
         elif self._first is not None:
@@ -163,10 +171,27 @@ class TutorApp(SearchApp):
         if status.caution and not self._said_caution:
             self._said_caution = True
             self.tell(status.caution)
+        if self.sharing is not None and (notice := self.sharing.take_notice()):
+            self.tell(notice)
         self._is_let_go = status.state == "cold"
+
+    def share(self) -> None:
+        """Tell the learner's class where they are, if they have done something in this minute."""
+        if self._has_acted and not self.teaching:
+            for screen in self.screen_stack:
+                if isinstance(screen, TutorScreen):
+                    screen.share()
+        self._has_acted = False
+
+    def action_turn_sharing(self) -> None:
+        """Stop sharing with the class, or begin again."""
+        from tensortutor.ui import class_sharing
+
+        class_sharing.turn(self)
 
     async def on_event(self, event: Event) -> None:
         """After a long pause PyTorch has been let go; the next key brings it back."""
+        self._has_acted = self._has_acted or isinstance(event, (Key, MouseDown, MouseScrollDown))
         if self._is_let_go and isinstance(event, Key):
             self._is_let_go = False
             self.runner.warm()
@@ -326,13 +351,6 @@ class TutorApp(SearchApp):
 
     # Words
 
-    def tell(self, sentence: str) -> None:
-        """Show a sentence for a while; once, if it is said again."""
-        sentence = visible(sentence)
-        for notice in [one for one in self._notifications if one.message == sentence]:
-            self._unnotify(notice, refresh=False)
-        self.notify(sentence, markup=False)
-
     def action_help(self) -> None:
         """Say what this screen is for, and its keys."""
         if getattr(self.screen, "ABOUT", ""):
@@ -356,9 +374,10 @@ class TutorApp(SearchApp):
             "Scratch pad", "A file to try things in, run as lessons are", self.action_scratch_pad
         )
         yield SystemCommand("Progress", "What you know well, what not", self.action_progress)
-        from tensortutor.ui.teach_mode import commands
+        from tensortutor.ui import class_sharing, teach_mode
 
-        yield from commands(self)
+        yield from class_sharing.commands(self, screen)
+        yield from teach_mode.commands(self)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
         yield SystemCommand("Theme", "Other colours", self.action_change_theme)
         yield SystemCommand("Step aside", "To the shell; fg leads back", self.action_step_aside)
@@ -443,17 +462,20 @@ def run_app(options: AppOptions) -> int:
     progress = Progress.open(paths)
     if settings.ascii:
         symbols.use_ascii()
+    sharing = None if options.teach else sharing_for(settings, paths)
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, ui_state=UiState(paths.ui_state), consent=paths.consent,
         limits_consent=LimitsConsent(paths.allowed_limits), teaching=options.teach,
-        own=own,
+        own=own, sharing=sharing,
     )  # fmt: skip
     garbage_collection.only_when_told()
     try:
         result = app.run()
     finally:
         runner.close()
+        if sharing is not None:
+            sharing.close(LAST_REPORT_S)
     return app.return_code or result or 0
 
 

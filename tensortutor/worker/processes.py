@@ -5,6 +5,8 @@ import os
 import signal
 from dataclasses import dataclass
 
+from tensortutor.worker.socket_memory import socket_bytes
+
 MANY = 1024
 
 
@@ -64,7 +66,7 @@ def end_descendants() -> bool:
 
 
 def memory_of_all(enough: int, most: int) -> int:
-    """Bytes of memory that the processes below this one have for themselves.
+    """Bytes of memory that the processes below this one have for themselves, sockets included.
 
     most: look at no more processes than that; the measuring of many would take seconds, in which
     they could become many more. Exact only when it may be more than `enough`: pages that forked
@@ -73,12 +75,13 @@ def memory_of_all(enough: int, most: int) -> int:
     """
     found = descendants(most)[:most]
     held = held_files(found).memory
+    waiting = socket_bytes(found)
     files = [f"/proc/{pid}/status" for pid in found]
-    rough = _with_held(_kib(files, "RssAnon:"), _kib(files, "RssShmem:"), held)
+    rough = waiting + _with_held(_kib(files, "RssAnon:"), _kib(files, "RssShmem:"), held)
     if rough <= enough:
         return rough
     files = [f"/proc/{pid}/smaps_rollup" for pid in found]
-    return _with_held(_kib(files, "Pss_Anon:"), _kib(files, "Pss_Shmem:"), held)
+    return waiting + _with_held(_kib(files, "Pss_Anon:"), _kib(files, "Pss_Shmem:"), held)
 
 
 def _with_held(anonymous_kib: int, mapped_kib: int, held: int) -> int:

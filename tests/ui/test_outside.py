@@ -16,14 +16,25 @@ from pathlib import Path
 
 import pytest
 
+from tensortutor.learner.own_files import own_program
+from tensortutor.learner.review import due
 from tensortutor.plaintext import ACTIVE
 from tensortutor.protocol.drawings import LONGEST_WORDS, Plot, Series
 from tensortutor.protocol.events import CheckStarted, Notice, Output
+from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.own_program import OwnProgramScreen
+from tensortutor.ui.screens.review import ReviewScreen
+from tensortutor.ui.screens.solution import SolutionPage
+from tensortutor.ui.screens.tensor import TensorScreen
+from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.course.tiny import TINY
 from tests.ui.fakes import FAILURE, plays
 from tests.ui.test_drawings import drawn
 from tests.ui.test_lens import EVERYTHING, PROFILE
-from tests.ui.test_lesson import RUN, arrive, ended
+from tests.ui.test_lesson import PRACTICE, PREDICTION, RUN, arrive, ended
+from tests.ui.test_own_program import app_of
+from tests.ui.test_review import long_ago
+from tests.ui.test_teach import classroom_app
 
 ROOT = Path(__file__).parents[2]
 EVIL = (
@@ -215,3 +226,60 @@ def test_widgets_are_given_no_string_that_they_would_read_as_markup():
                 if name in ("add_columns",) and isinstance(node.func, ast.Attribute):
                     wrong.append(f"{path.name}:{node.lineno} {name}")
     assert wrong == []
+
+
+async def test_smaller_screens_show_a_hostile_course_and_program(hostile, until):
+    lesson = hostile.accumulation
+    long_ago(hostile, "answer", lesson=lesson.id, step=PREDICTION, quiz=0, answer="x", correct=0)
+    hostile.progress.mark_passed(lesson.id)
+    hostile.runner.script = plays(*(evil(event) for event in EVERYTHING))
+    app = hostile.app(lesson, RUN)
+    async with app.run_test(size=(120, 40)) as pilot:
+
+        async def shown(kind) -> None:
+            await until(pilot, lambda: isinstance(app.screen, kind))
+            await pilot.pause()
+            assert "[/] a[/b] [@click=app.quit]c" in clean(app.screen), kind
+
+        screen = await arrive(pilot, until)
+        await pilot.press("f5")
+        await until(pilot, lambda: "done" in ended(screen), tries=2000)
+        screen.results.show(TensorsPane)
+        screen.query_one("#tensors").focus()
+        await pilot.press("enter")
+        await shown(TensorScreen)
+        await pilot.press("escape")
+        await screen.go(PRACTICE).wait()
+        await pilot.press("escape", "s")
+        await shown(SolutionPage)
+        await pilot.press("escape")
+        app.push_screen(Confirm(LONG, LONG, EVIL))
+        await shown(Confirm)
+        await pilot.press("escape")
+        app.push_screen(ReviewScreen(due(app.course, app.progress)))
+        await shown(ReviewScreen)
+        await pilot.press("escape")
+    assert not app.return_code
+
+
+async def test_teaching_shows_a_hostile_course(hostile, until):
+    app = classroom_app(hostile, hostile.accumulation, RUN)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        for _ in range(6):
+            await pilot.press("space")
+            clean(screen)
+        assert "[/] a[/b] [@click=app.quit]c" in clean(screen)
+
+
+async def test_a_folder_with_hostile_names_can_be_opened(hostile, until, tmp_path):
+    name = "[b]a\x1b]52;c;aGk=\x07\u202e[@click=app.quit]"
+    folder = tmp_path / f"{name}x"
+    folder.mkdir()
+    for file in (f"{name}.py", "[a.py", "b\x1b[2J.py"):
+        (folder / file).write_text("print(1)\n")
+    app = app_of(hostile, own_program(folder / f"{name}.py", (EVIL,), (), ()))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, OwnProgramScreen))
+        await until(pilot, lambda: "[@click=app.quit]" in clean(app.screen))
+    assert not app.return_code

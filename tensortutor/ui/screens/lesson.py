@@ -60,8 +60,9 @@ class LessonScreen(TutorScreen):
         tutor = self.tutor
         self.lesson = lesson
         self.session = self.SESSION(
-            tutor.course, lesson, tutor.progress, tutor.workspace, tutor.tell, at=step
-        )
+            tutor.course, lesson, tutor.progress, tutor.workspace, tutor.tell, at=step,
+            sharing=None if tutor.teaching else tutor.sharing,
+        )  # fmt: skip
         self.reader = self.READER(id="reader")
         self.bench = Workbench(tutor)
         self.editor, self.results = self.bench.editor, self.bench.results
@@ -312,6 +313,18 @@ class LessonScreen(TutorScreen):
     def _pointer_chosen(self, event: Pointer.Chosen) -> None:
         self.pointing.choose(event.pointer)
 
+    def action_ask_for_help(self) -> None:
+        """Send this step's code to whoever teaches the class."""
+        self.session.send(help=True)
+
+    def hand_in(self) -> None:
+        """Send the code that the checks judge to whoever teaches the class."""
+        self.session.send(help=False)
+
+    def withdraw_help(self) -> None:
+        """Take the call for help back."""
+        self.session.withdraw_help()
+
     def action_solution(self) -> None:
         """Show the solution beside the learner's own, once the checks have passed."""
         from tensortutor.ui.screens.solution import SolutionPage
@@ -467,6 +480,10 @@ class LessonScreen(TutorScreen):
         )
         self.app.push_screen(question, lambda yes: self.runs.stop() if yes else None)
         return True
+
+    def share(self) -> None:
+        """Tell the learner's class where they are."""
+        self.session.share()
 
     def leave(self) -> bool:
         """Keep everything. Returns whether the code could be saved."""

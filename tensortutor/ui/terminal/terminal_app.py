@@ -11,6 +11,7 @@ from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.widgets import Input
 
+from tensortutor.plaintext import visible
 from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import Harmless
 from tensortutor.ui.terminal import symbols
@@ -48,6 +49,15 @@ class TerminalApp(App[int]):
         """No cursor blinks, Textual's own fields included: it unsettles, and costs traffic."""
         if isinstance(event.widget, Input):
             event.widget.cursor_blink = False
+
+    # Words
+
+    def tell(self, sentence: str) -> None:
+        """Show a sentence for a while; once, if it is said again."""
+        sentence = visible(sentence)
+        for notice in [one for one in self._notifications if one.message == sentence]:
+            self._unnotify(notice, refresh=False)
+        self.notify(sentence, markup=False)
 
     # Keys as they are written
 
