@@ -145,6 +145,23 @@ def test_a_flood_that_nobody_reads_holds_up_neither_orders_nor_others():
         assert (taken, messages(status)) == (sent, [Exited(0)])
 
 
+def test_the_status_waits_for_output_that_is_still_to_be_read():
+    with Wire() as wire:
+        size = 3 << 15  # more than a pipe holds, and within the credit
+        for _ in range(3):
+            os.write(wire.far.ends[OUT], bytes(1 << 15))
+            wire.turn(1 << 17)
+        os.write(wire.far.ends[STATUS], frame(Exited(0)))
+        for _ in range(20):
+            wire.turn(1 << 17)
+        assert wire.near.read(STATUS) == b""
+        taken = len(wire.near.read(OUT))
+        for _ in range(20):
+            wire.turn(1 << 17)
+        assert taken + len(wire.near.read(OUT)) == size
+        assert messages(wire.near.read(STATUS)) == [Exited(0)]
+
+
 @pytest.mark.parametrize("gone", [CHANNEL, STATUS, OUT])
 def test_an_end_that_closes_is_closed_on_the_other_side(gone):
     with Wire() as wire:

@@ -17,7 +17,7 @@ from tensortutor.options import Place
 from tensortutor.protocol.events import Notice, Output
 from tensortutor.protocol.framing import Decoder, encode
 from tensortutor.protocol.jobs import Job
-from tensortutor.protocol.setup import Setup, message_from_json, message_to_json
+from tensortutor.protocol.setup import Setup, Waiting, message_from_json, message_to_json
 from tensortutor.runner import Runner, Settings
 from tensortutor.transport import near
 from tensortutor.transport.bootstrap import script
@@ -107,6 +107,35 @@ def test_who_leaves_ends_what_has_not_answered(tmp_path):
     thread.join()
     with pytest.raises(ProcessLookupError):
         os.kill(int(log.read_text()), 0)
+
+
+QUEUES = """#!/bin/sh
+echo "srun: job 5 queued and waiting for resources" >&2
+cat {turn}
+echo "srun: job 5 has been allocated resources" >&2
+exec sleep 1000
+"""
+
+
+def test_waiting_in_slurms_queue_is_told_and_takes_as_long_as_it_takes(tmp_path, monkeypatch):
+    turn = tmp_path / "turn"
+    os.mkfifo(turn)
+    for name, text in (("srun", QUEUES.format(turn=turn)), ("squeue", "#!/bin/sh\necho Resources")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(near, "START_S", 2.0)
+    monkeypatch.setattr(near, "QUEUE_EVERY_S", 0.0)
+    control, thread = near_of(Place("srun", ("srun",)), SETUP)
+    decoder, said = Decoder(), []
+    with control:
+        while more := control.recv(1 << 16):
+            said += map(message_from_json, decoder.feed(more))
+            if len(said) == 6:  # told every half second: longer than an answer may take
+                turn.write_text("")
+    thread.join()
+    assert set(said[:-1]) == {Waiting("waiting for Slurm: Resources (job 5)")}
+    assert said[-1].sentence.startswith("srun gave no answer for 2 s before Python was started")
 
 
 def test_what_is_started_gets_what_a_stream_of_bytes_needs(monkeypatch):
