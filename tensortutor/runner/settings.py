@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensortutor.options import Place
+
 LAYERS = ("full", "landlock", "limits")
 
 
@@ -16,7 +18,7 @@ class Settings:
     data: a folder that programs may read, made if it is not there: the learner's own files.
     read, write: more folders that programs may read, or read and write: they must be there.
     preload: have the slow parts of torch imported before the first run; it pays where many runs
-    follow.
+    follow. place: where programs run, None for this machine; python is then of no meaning.
     """
 
     scratch: Path
@@ -29,3 +31,4 @@ class Settings:
     data: Path | None = None
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
+    place: Place | None = None

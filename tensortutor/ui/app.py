@@ -441,10 +441,12 @@ class TutorApp(SearchApp):
 def run_app(options: AppOptions) -> int:
     """Open the app and return its exit status.
 
-    Raises CourseError, UnknownLesson or StorageError, whose texts are sentences for the learner.
+    Raises CourseError, UnknownLesson, UnknownPlace or StorageError, whose texts are sentences for
+    the learner.
     """
     from tensortutor.course.catalog import find_course, find_lesson, open_course
     from tensortutor.learner.paths import Paths
+    from tensortutor.learner.places import find_place
 
     if options.teach:
         from tensortutor.learner.classroom import classroom, unlocked
@@ -462,16 +464,17 @@ def run_app(options: AppOptions) -> int:
         from tensortutor.runner import Runner as RealRunner
         from tensortutor.runner import Settings
 
-        settings = Settings(
+        own_settings = Settings(
             paths.scratch, options.device, options.sandbox, options.python, data=paths.data,
             read=(*own.read, *([own.folder] if own.folder else [])) if own else (),
-            write=own.write if own else (),
+            write=own.write if own else (), place=place,
         )  # fmt: skip
-        return RealRunner(settings)
+        return RealRunner(own_settings)
 
+    settings = read_settings(paths.settings)
+    place = find_place(options.on, settings.places, options.python)
     runner = LazyRunner(make_runner)
     progress = Progress.open(paths)
-    settings = read_settings(paths.settings)
     if settings.ascii:
         symbols.use_ascii()
     sharing = None if options.teach else sharing_for(settings, paths)

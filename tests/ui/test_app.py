@@ -11,6 +11,7 @@ import pytest
 
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import PlaceInfo
 from tensortutor.ui import describe
 from tensortutor.ui.running.event_batcher import MOST_TEXT, Feed
 from tensortutor.ui.running.lazy_runner import LazyRunner
@@ -50,6 +51,12 @@ async def test_the_footer_names_device_and_layer(setting, until):
         await until(pilot, lambda: "full · cuda:0 H200 12/139 GiB" in bar(app))
         setting.runner.status = FakeStatus("loading", None, "")
         await until(pilot, lambda: "PyTorch is loading" in bar(app))
+        waiting = "waiting for Slurm: Resources (job 5)"
+        setting.runner.status = FakeStatus("loading", None, "", waiting_for=waiting)
+        await until(pilot, lambda: waiting in bar(app))
+        there = PlaceInfo("gpu7", "/py", "landlock", "", (), 9.0)
+        setting.runner.status = FakeStatus(device=FakeDevice(), layer="landlock", place=there)
+        await until(pilot, lambda: "gpu7 · landlock · cpu" in bar(app))
 
 
 def bar(app) -> str:
