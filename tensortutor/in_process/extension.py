@@ -70,11 +70,13 @@ class Extension:
     def after(self, result: Any) -> None:
         """A cell has run, and its output and traceback stand there already."""
         seen, self._seen = self._seen, None
+        error = result.error_before_exec if result.error_in_exec is None else result.error_in_exec
         if seen is not None and seen.error is not None:
-            # The magic has returned, so the cell counts as passed: "run all" would go on.
-            result.error_in_exec = seen.error
+            if error is None:
+                # The magic has returned, so the cell counts as passed: "run all" would go on.
+                result.error_in_exec = seen.error
+            error = seen.error
         try:
-            error = result.error_in_exec or result.error_before_exec
             if error is not None:
                 self._explain(error)
             if seen is not None:
@@ -88,12 +90,13 @@ class Extension:
             show(explanation.text_lines(found, WIDTH), html.explanation(found))
 
     def _tell(self, seen: Any) -> None:
-        from tensortutor.commands.lens import View
+        from tensortutor.commands.lens import FOLLOW_ALL, View
         from tensortutor.report import Printer
 
-        view = View(Printer(io.StringIO(), io.StringIO()), self._shown, f"%%lens {EVERYTHING}")
+        how = f"%%lens {EVERYTHING}"
+        view = View(Printer(io.StringIO(), io.StringIO()), self._shown, how)
         lines = [line for event in seen.events for line in view.event(event)]
-        show(lines, html.lens_view(seen.events, self._shown, f"%%lens {EVERYTHING}"))
+        show(lines, html.lens_view(seen.events, self._shown, FOLLOW_ALL.format(how)))
 
     @silenced  # type: ignore[untyped-decorator]
     def lens(self, line: str, cell: str) -> Any:
