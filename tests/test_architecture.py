@@ -31,6 +31,8 @@ LOADS_NOT = {
     **dict.fromkeys(GUESTS, ("textual", "rich")),
     "ui": ("torch", "numpy", "jedi"),
     "report": ("textual", "rich", "torch", "numpy"),
+    "explain": ("textual", "rich", "torch", "numpy"),
+    "in_process": ("textual", "rich"),
     **dict.fromkeys(("cli", "usage", "arguments", "commands"), ("textual", "torch", "numpy")),
 }
 MAY_IMPORT = {

@@ -91,7 +91,8 @@ def test_nothing_is_loaded_for_a_script_that_runs_through(tmp_path: Path):
     )
     assert run(tmp_path, *EXPLAIN, "train.py").stdout == "['tensortutor']\n"
     (tmp_path / "train.py").write_text(
-        "import atexit, sys\nunwanted = 'textual', 'tensortutor.ui', 'tensortutor.runner', 'torch'\n"
+        "import atexit, sys\n"
+        "unwanted = 'textual', 'tensortutor.ui', 'tensortutor.runner', 'torch'\n"
         "atexit.register(lambda: print([m for m in unwanted if m in sys.modules]))\n"
         "raise RuntimeError('The size of tensor a (3) must match the size of tensor b (4) at "
         "non-singleton dimension 1')",
