@@ -212,7 +212,10 @@ class Runner:
             layer, zygote = None, Zygote(near, wanted, os.environ, longest_start_s=None)
         else:
             launch = plan(settings.python or sys.executable, wanted)
-            layer, zygote = launch.layer, Zygote(launch.command, launch.setup, environment())
+            layer, zygote = (
+                launch.layer,
+                Zygote(launch.command, launch.setup, environment(many_runs=settings.preload)),
+            )
         with self._lock:
             self._layer, self._zygote, self._failure = layer, zygote, ""
         return zygote

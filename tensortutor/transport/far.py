@@ -103,7 +103,8 @@ class Far:
         launch = plan(sys.executable, wanted)
         control, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [*launch.command, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=environment(),
+            [*launch.command, str(theirs.fileno())], pass_fds=[theirs.fileno()],
+            env=environment(many_runs=wanted.preload),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             start_new_session=True,
         )  # fmt: skip
