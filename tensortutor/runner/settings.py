@@ -18,7 +18,8 @@ class Settings:
     data: a folder that programs may read, made if it is not there: the learner's own files.
     read, write: more folders that programs may read, or read and write: they must be there.
     preload: many runs follow: have the slow parts of torch imported before the first, and let the
-    threads of several programs share the cores. place: where programs run, None for this machine; python is then of no meaning.
+    threads of several programs share the cores. place: where programs run, None for this machine;
+    python is then of no meaning.
     """
 
     scratch: Path
