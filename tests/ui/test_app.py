@@ -180,7 +180,7 @@ async def test_the_palette_opens_with_what_was_chosen_most(setting, until):
 
 async def test_a_notice_stands_in_the_bottom_row_and_covers_nothing(setting, until):
     app = setting.app(setting.accumulation, PRACTICE)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
         screen = await arrive(pilot, until)
         rows = len(drawn(screen).splitlines())
         app.tell("Short [one].")
@@ -190,6 +190,7 @@ async def test_a_notice_stands_in_the_bottom_row_and_covers_nothing(setting, unt
         assert screen.keys.region.height == 2, "wrapped, with the one that was not read yet"
         assert "Short [one]. Long:" in drawn(screen)
         assert "╰" in drawn(screen).splitlines()[-3], "no frame is covered"
+        assert drawn(screen).count("Long:") == 1, "it is said in one place"
         app.clear_notifications()
         await until(pilot, lambda: "Run" in drawn(screen).splitlines()[-1])
         assert len(drawn(screen).splitlines()) == rows
