@@ -206,6 +206,57 @@ COMMANDS = (
         "open the app to show lessons to a room; nothing is kept",
         (arg("lesson_name", metavar="LESSON", nargs="?", help="begin with this lesson"),),
     ),
+    Command(
+        "share",
+        "class_folder.share",
+        "say what you share with your class; begin or stop sharing",
+        (arg("turn", nargs="?", choices=("on", "off"), metavar="on|off", help="begin or stop"),),
+    ),
+    Command(
+        "ask-for-help",
+        "class_folder.ask_for_help",
+        "send your code of a lesson to your class's teacher, and ask for help with it",
+        (
+            LESSON,
+            OWN_FILE,
+            STEP,
+            arg("--withdraw", action="store_true", help="no help is needed any more"),
+            ANYWAY,
+        ),
+    ),
+    Command(
+        "hand-in",
+        "class_folder.hand_in",
+        "send your code of a lesson's exercise to your class's teacher",
+        (LESSON, OWN_FILE, ANYWAY),
+    ),
+    Command(
+        "class",
+        "class_folder.show_class",
+        "for teachers: show where the learners of a class are, and who is stuck",
+        (
+            arg(
+                "folder",
+                metavar="FOLDER",
+                nargs="?",
+                help="the class's folder; default: the one that you share with",
+            ),
+            arg("--csv", action="store_true", help="print a table for a spreadsheet"),
+            arg(
+                "--recheck",
+                action="store_true",
+                help="put the checks, with new inputs, to the code that was sent",
+            ),
+            arg(
+                "--seeds",
+                type=positive,
+                metavar="N",
+                default=3,
+                help="how often, with other inputs each time: 3",
+            ),
+        ),
+        json=True,
+    ),
     Command("doctor", "doctor.doctor", "tell what works on this machine", json=True),
     Command(
         "new",

@@ -35,7 +35,7 @@ NEVER_S = 120
 COMMANDS = (
     "list", "show", "next", "run", "check", "answer", "explain", "hint", "reset", "where",
     "doctor", "new", "verify", "progress", "export", "watch", "review", "reference",
-    "compare", "teach",
+    "compare", "teach", "share", "ask-for-help", "hand-in", "class",
 )  # fmt: skip
 
 

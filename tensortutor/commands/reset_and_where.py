@@ -50,6 +50,8 @@ def where(session: Session, arguments: Namespace) -> int:
             "settings": paths.settings,
             "course": session.course.root,
         }
+        if session.sharing is not None:
+            rows["class"] = session.sharing.folder
         for name, path in rows.items():
             session.printer.line(f"{name:<10}{path}")
         return 0

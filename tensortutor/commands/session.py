@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.course.model import Chapter, Course, Lesson
+from tensortutor.learner.class_sharing import ClassSharing, sharing_for
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.limits_consent import LimitsConsent, sentence
 from tensortutor.learner.paths import Paths
+from tensortutor.learner.places import UnknownPlace, find_place
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.settings import read_settings
+from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import Credit, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions
@@ -33,6 +35,10 @@ from tensortutor.report import Printer
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
     from tensortutor.runner import Runner
+
+
+CLASS_S = 2.0
+"""How long a command waits at its end for the folder of a class."""
 
 
 class Session:
@@ -63,12 +69,47 @@ class Session:
         return progress
 
     @cached_property
-    def limits(self) -> Limits:
-        """What a run may use, as the learner has set it."""
+    def settings(self) -> LearnerSettings:
+        """The learner's settings."""
         settings = read_settings(self.paths.settings)
         for notice in settings.notices:
             self.printer.note(notice)
-        return settings.limits
+        return settings
+
+    @property
+    def limits(self) -> Limits:
+        """What a run may use, as the learner has set it."""
+        return self.settings.limits
+
+    @cached_property
+    def sharing(self) -> ClassSharing | None:
+        """What shares with the learner's class; None if they have none."""
+        return sharing_for(self.settings, self.paths)
+
+    def end_sharing(self) -> bool:
+        """Wait a moment for what is written for the class, and tell what came of it.
+
+        Returns whether all of it was written.
+        """
+        sharing = vars(self).pop("sharing", None)
+        if sharing is None:
+            return True
+        ended = sharing.close(CLASS_S)
+        if not self._tell(sharing) and sharing.written:
+            stop = "tensortutor share off stops it."
+            self.printer.note(f"Shared with the class in {sharing.folder}; {stop}")
+        return ended and not sharing.failed
+
+    def tell_sharing(self) -> None:
+        """Tell what came of sharing so far."""
+        if self.sharing is not None:
+            self._tell(self.sharing)
+
+    def _tell(self, sharing: ClassSharing) -> bool:
+        notices = list(iter(sharing.take_notice, ""))
+        for notice in notices:
+            self.printer.note(notice)
+        return bool(notices)
 
     @cached_property
     def _limits_consent(self) -> LimitsConsent:
@@ -183,7 +224,7 @@ class Session:
 
         return LessonSession(
             self.course, lesson, self.progress, self.workspace, report or refuse, at=index,
-            holds_earlier=True,
+            holds_earlier=True, sharing=self.sharing,
         )  # fmt: skip
 
     def step(self, lesson: Lesson, number: int) -> int:
@@ -202,6 +243,11 @@ class Session:
 
         if self._runner is not None:
             return self._runner
+        places = self.settings.places if self.options.on else ()
+        try:
+            place = find_place(self.options.on, places, self.options.python)
+        except UnknownPlace as error:
+            raise Refused(str(error)) from None
         settings = Settings(
             device=self.options.device,
             sandbox=self.options.sandbox,
@@ -209,6 +255,7 @@ class Session:
             scratch=self.paths.scratch,
             data=self.paths.data,
             preload=preload,
+            place=place,
         )
         runner = Runner(settings)
         try:
@@ -223,6 +270,7 @@ class Session:
 
     def close(self) -> None:
         """End what was started."""
+        self.end_sharing()
         if self._runner is not None:
             self._runner.close()
             self._runner = None
@@ -232,7 +280,8 @@ def chosen(options: AppOptions) -> str:
     """The options that a command needs to be repeated, as typed."""
     course = f" --course {shlex.quote(str(options.course))}" if options.course else ""
     device = f" --device {options.device}" if options.device != "auto" else ""
-    return course + device
+    on = f" --on {shlex.quote(options.on)}" if options.on else ""
+    return course + device + on
 
 
 def follow(runner: "Runner", job: Job, enough: Callable[[], bool] | None = None) -> Iterator[Event]:

@@ -28,6 +28,7 @@ def watch(session: Session, arguments: Namespace) -> int:
         while True:
             found = _check(session, lesson, arguments, watched)
             status = status if found is None else found
+            session.tell_sharing()
             if found is not None:
                 session.printer.note("Waiting for the next save. Ctrl+C ends.")
                 while not watched.poll():

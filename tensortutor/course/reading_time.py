@@ -22,6 +22,8 @@ LONGEST = 25
 
 FENCE = re.compile(r"^(`{3,}|~{3,})([^\n]*)\n(.*?)^\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^(?=## )", re.MULTILINE)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+"""A source, for authors: no reader sees it."""
 OPTIONAL = "```python derive"
 SECONDS_PER_LINE = {
     "python run": CODE_LINE_S,
@@ -57,4 +59,5 @@ def _seconds(step: str) -> float:
         seconds += SECONDS.get(kind, 0) + SECONDS_PER_LINE.get(kind, 0) * lines
         if kind in ("", "text"):  # a sketch between the paragraphs is read like them
             seconds += len(fence[3].split()) * 60 / WORDS_PER_MINUTE
-    return seconds + len(FENCE.sub("", step).split()) * 60 / WORDS_PER_MINUTE
+    prose = COMMENT.sub("", FENCE.sub("", step))
+    return seconds + len(prose.split()) * 60 / WORDS_PER_MINUTE

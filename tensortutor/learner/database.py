@@ -10,13 +10,14 @@ from pathlib import Path
 
 from tensortutor.learner.errors import StorageError
 
-VERSION = 2
-ADDED = {"afresh": 2}
-"""The version from which on a table is there, where that is not the first."""
+VERSION = 3
+ADDED = {("afresh", "lesson"): 2, ("attempt", "failing"): 3}
+"""The version from which on a column is there, where that is not the first."""
+NEW_COLUMNS = {3: "ALTER TABLE attempt ADD COLUMN failing TEXT NOT NULL DEFAULT '[]';"}
+"""What brings a table that is there already up to a version."""
 BUSY_S = 10.0
 
 SCHEMA = f"""
-BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS lesson (
     id TEXT PRIMARY KEY,
     passed_at TEXT,
@@ -35,7 +36,8 @@ CREATE TABLE IF NOT EXISTS attempt (
     at TEXT NOT NULL,
     passed INTEGER NOT NULL,
     checks_passed INTEGER NOT NULL,
-    checks_total INTEGER NOT NULL
+    checks_total INTEGER NOT NULL,
+    failing TEXT NOT NULL DEFAULT '[]'
 );
 CREATE TABLE IF NOT EXISTS answer (
     id INTEGER PRIMARY KEY,
@@ -55,7 +57,6 @@ CREATE TABLE IF NOT EXISTS afresh (
     lesson TEXT PRIMARY KEY
 );
 PRAGMA user_version = {VERSION};
-COMMIT;
 """
 
 
@@ -130,7 +131,7 @@ def _sound(path: Path) -> bool:
         return True
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         model.executescript(SCHEMA)
-        wanted = {(table, x) for table, x in _layout(model) if ADDED.get(table, 1) <= version}
+        wanted = {(table, x) for table, x in _layout(model) if ADDED.get((table, x), 1) <= version}
         return whole and layout == wanted
 
 
@@ -176,4 +177,6 @@ def _create(path: Path) -> None:
     with closing(connect(path, create=True)) as connection:
         ((version,),) = connection.execute("PRAGMA user_version")
         if version < VERSION:
-            connection.executescript(SCHEMA)
+            old = range(version + 1, VERSION + 1) if version else ()
+            added = "".join(NEW_COLUMNS.get(number, "") for number in old)
+            connection.executescript(f"BEGIN IMMEDIATE;{added}{SCHEMA}COMMIT;")

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Course, Lesson
 from tensortutor.learner import answers
+from tensortutor.learner.class_sharing import ClassSharing
 from tensortutor.learner.edited_files import Code, EditedFiles
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.guesses import Guess, guesses
@@ -22,6 +23,10 @@ from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by,
 from tensortutor.learner.workspace import Workspace
 from tensortutor.protocol.events import Judged
 
+NO_CLASS = (
+    "You share with no class. If you take part in one, write its folder into settings.toml: "
+    '[class], then folder = "...".'
+)
 T = TypeVar("T")
 ToDo = Literal["answer", "run", "check"]
 """What a step can ask for before it is done: an answer, the run that shows what the answer was
@@ -91,7 +96,9 @@ class LessonSession:
         at: int | None = None,
         *,
         holds_earlier: bool = False,
+        sharing: ClassSharing | None = None,
     ) -> None:
+        # sharing: with the learner's class, if they have one.
         # holds_earlier: guesses of earlier sessions wait for their run too. A command's session
         # ends before the run; the app's next visit shows what they were worth.
         self.course = course
@@ -99,6 +106,7 @@ class LessonSession:
         self._progress = progress
         self._workspace = workspace
         self._report = report
+        self._sharing = sharing
         self._clock = clock
         self._since = clock()
         self._files = EditedFiles(self.STORE(lesson, workspace), report)
@@ -225,10 +233,16 @@ class LessonSession:
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
         """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
+        opened = self._judge(event)
+        self.share()
+        return opened
+
+    def _judge(self, event: Judged) -> tuple[Lesson, ...]:
         total = len(event.passed) + len(event.failed) + len(event.missing)
         id = self.lesson.id
+        failing = (*event.failed, *event.missing)
         self._keep(
-            lambda: self._progress.record_attempt(id, event.ok, len(event.passed), total),
+            lambda: self._progress.record_attempt(id, event.ok, len(event.passed), total, failing),
         )
         if not event.ok:
             return ()
@@ -242,6 +256,36 @@ class LessonSession:
         self.passed, self._begun_again = self.passed | {id}, self._begun_again - {id} - below
         self._keep(lambda: self._progress.mark_passed(id, below))
         return opened
+
+    # The class
+
+    def share(self) -> None:
+        """Tell the learner's class where they are, if they have one and share."""
+        if self._sharing is not None:
+            step, steps = self.index + 1, len(self.lesson.steps)
+            self._sharing.share(self.lesson.id, step, steps, self._progress)
+
+    def send(self, *, help: bool, code: str | None = None) -> None:
+        """Send code to the class. help: this step's, or the task's if it has none, to ask for help;
+        otherwise the task's is handed in. code: what to send instead of what is in the file. What
+        came of it is told by the sharing."""
+        if self._sharing is None:
+            self._report(NO_CLASS)
+            return
+        here = help and self.has_code
+        if code is None:
+            self.flush()
+            code = self.code().text if here else self.task_source()
+        step = self.index + 1 if here else self.task_number
+        steps = len(self.lesson.steps)
+        self._sharing.send(self.lesson.id, step, steps, self._progress, code, help=help)
+
+    def withdraw_help(self) -> None:
+        """No help is needed any more."""
+        if self._sharing is None:
+            self._report(NO_CLASS)
+        else:
+            self._sharing.withdraw(self.lesson.id)
 
     # Hints and questions
 

@@ -74,6 +74,11 @@ class Paths:
         return self.home / "allowed_limits.json"
 
     @property
+    def class_stopped(self) -> Path:
+        """The folders of classes with which the learner has stopped sharing, one a line."""
+        return self.home / "class_stopped.txt"
+
+    @property
     def ui_state(self) -> Path:
         """How the app was left."""
         return self.home / "remembered.json"
@@ -108,6 +113,8 @@ def _borrowed(home: Path, why: str) -> Paths:
             shutil.copyfile(original.progress, borrowed.progress)
         if original.settings.is_file():
             shutil.copyfile(original.settings, borrowed.settings)
+        if original.class_stopped.is_file():
+            shutil.copyfile(original.class_stopped, borrowed.class_stopped)
         if original.work.is_dir():
             shutil.copytree(original.work, borrowed.work)
     except (OSError, shutil.Error):

@@ -5,6 +5,7 @@ sessions at once need not know of each other. The journal is the default one: ho
 servers are often NFS, where a write-ahead log breaks.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -117,14 +118,30 @@ class Progress:
             )
 
     def record_attempt(
-        self, lesson_id: str, passed: bool, checks_passed: int, checks_total: int
-    ) -> None:
-        """The checks were put to the learner's code."""
+        self, lesson_id: str, passed: bool, checks_passed: int, checks_total: int,
+        failing: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        """The checks were put to the learner's code. failing: the names of those that failed."""
         self._write(
-            "INSERT INTO attempt (lesson, at, passed, checks_passed, checks_total) "
-            "VALUES (?, ?, ?, ?, ?)",
-            (lesson_id, _now(), passed, checks_passed, checks_total),
+            "INSERT INTO attempt (lesson, at, passed, checks_passed, checks_total, failing) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            (lesson_id, _now(), passed, checks_passed, checks_total, json.dumps([*failing])),
         )
+
+    def last_attempt(self, lesson_id: str) -> tuple[int, int, tuple[str, ...]] | None:
+        """What came of the last check: how many checks passed, of how many, which did not.
+
+        None if there was no check of this lesson.
+        """
+        rows = self._read(
+            "SELECT checks_passed, checks_total, failing FROM attempt WHERE lesson = ? "
+            "ORDER BY id DESC LIMIT 1",
+            lesson_id,
+        )
+        if not rows:
+            return None
+        passed, total, failing = rows[0]
+        return int(passed), int(total), _names(failing)
 
     def attempts(self, lesson_id: str) -> int:
         """How often the checks were put to the learner's code."""
@@ -258,6 +275,15 @@ class Progress:
             connection.execute(f"UPDATE lesson SET {change} WHERE id = ?", (value, lesson_id))
             row = connection.execute(f"SELECT {column} FROM lesson WHERE id = ?", (lesson_id,))
             return row.fetchone()[0]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Names as they are kept. What another program has put there instead holds none."""
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def _now() -> str:

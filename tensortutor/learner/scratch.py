@@ -1,13 +1,11 @@
 """The files that programs of a lesson have written: how much there is, and removing it."""
 
+import errno
 import os
-import shutil
-import stat
+import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tensortutor.course.jobs import scratch_name
 from tensortutor.course.model import Lesson
@@ -30,6 +28,7 @@ class Use:
 def scratch_use(paths: Paths) -> Use:
     """What the scratch folders of all lessons hold. Links are counted, not followed."""
     files = size = 0
+    whole = True
     end = time.monotonic() + LONGEST_S
     todo = [paths.scratch]
     while todo:
@@ -42,29 +41,31 @@ def scratch_use(paths: Paths) -> Use:
                         todo.append(Path(entry.path))
                     if time.monotonic() > end:
                         return Use(files, size, False)
-        except OSError:
-            continue  # not there, or closed by the program that made it
-    return Use(files, size, True)
+        except OSError as error:  # not there, or closed by the program that made it
+            whole &= error.errno != errno.ENAMETOOLONG
+    return Use(files, size, whole)
 
 
 def clear_scratch(paths: Paths, lesson: Lesson) -> None:
-    """Remove what the programs of a lesson have written. Raises StorageError."""
+    """Remove what the programs of a lesson have written. Raises StorageError.
+
+    By the system's own commands: a program can nest folders deeper than Python's rmtree goes, and
+    take away its permission to enter them.
+    """
     folder = paths.scratch / scratch_name(lesson)
     if folder.is_symlink() or not folder.is_dir():
         return
+    for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        done = _run([*command, "--", str(folder)])
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise StorageError(f"{folder} cannot be removed: {last}.")
+
+
+def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
     try:
-        shutil.rmtree(folder, onerror=_open_and_retry)
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+        )
     except OSError as error:
-        raise StorageError(f"{folder} cannot be removed: {reason(error)}.") from None
-
-
-def _open_and_retry(function: Callable[..., Any], path: str, error: Any) -> None:
-    """A program may have taken a folder's permissions away: give them back, and try again."""
-    for one in (os.path.dirname(path), path):
-        if stat.S_ISDIR(os.lstat(one).st_mode):
-            os.chmod(one, stat.S_IRWXU)
-    if function in (os.unlink, os.rmdir):
-        function(path)
-    elif os.path.isdir(path):
-        shutil.rmtree(path)
-    del error
+        return subprocess.CompletedProcess(command, 1, "", f"{command[0]}: {reason(error)}")

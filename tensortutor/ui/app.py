@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.events import Event, Key
+from textual.events import Event, Key, MouseDown, MouseScrollDown
 from textual.reactive import reactive
 from textual.screen import Screen
 
 from tensortutor.course.model import Course, Lesson
+from tensortutor.learner.class_sharing import EACH_S, ClassSharing, sharing_for
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.limits_consent import LimitsConsent
 from tensortutor.learner.progress import Progress
@@ -33,6 +35,7 @@ from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.search.search_app import SearchApp
 from tensortutor.ui.terminal import symbols
+from tensortutor.ui.theme_choice import ThemeChoice
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
@@ -44,6 +47,8 @@ POLL_S = 0.5
 """How often the runner is asked how it is."""
 NOTICE_S = 30.0
 """How long that is shown what was found wrong at the start: nobody looks there yet."""
+LAST_REPORT_S = 1.0
+"""How long leaving waits for what is still to be written for a class."""
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 LESSON_SCREEN = "tensortutor.ui.screens.lesson"
 
@@ -72,6 +77,7 @@ class TutorApp(SearchApp):
         limits_consent: LimitsConsent | None = None,
         teaching: bool = False,
         own: "OwnProgram | None" = None,
+        sharing: ClassSharing | None = None,
     ) -> None:
         super().__init__(course)
         self.progress = progress
@@ -85,29 +91,41 @@ class TutorApp(SearchApp):
         self.ui_state = ui_state or UiState(None)
         self._consent = consent
         self.teaching = teaching
+        self.sharing = sharing
+        self._has_acted = False
         self.put_aside: LearnerState | None = None
         self._is_let_go = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
         self._said_caution = False
         self.animation_level = "full" if self.settings.motion else "none"
-        self.register_theme(theme.TUTOR)
+        for own_theme in theme.THEMES:
+            self.register_theme(own_theme)
+        self._theme_choice = ThemeChoice(self.settings.theme, lambda: self.ui_state, os.environ)
         self._take_theme()
         self._take_keys()
         self.set_class(symbols.current().ascii, "-ascii")
 
     def _take_theme(self) -> None:
-        """The theme of the settings file, else the one that was chosen last."""
-        name = self.settings.theme or self.ui_state.get("theme", theme.NAME)
+        """The theme of the settings file, else the one chosen last, else by the background."""
+        choice = self._theme_choice
+        name = choice.name
         if name not in self.available_themes:
             self._notices += (f"There is no theme {name!r}; Palette, Theme lists them.",)
-            name = theme.NAME
+            name = choice.fallback()
         self.theme = name
 
-    def _watch_theme(self, name: str) -> None:
-        super()._watch_theme(name)
-        if not self.settings.theme:
-            self.ui_state.put("theme", name)
+    def _follow_background(self) -> None:
+        """Ask the terminal for its background if that decides; remember what is chosen."""
+        choice = self._theme_choice
+        self.theme_changed_signal.subscribe(self, lambda theme: choice.changed(theme.name))
+
+        def answered(replies: Sequence[str]) -> None:
+            if choice.is_automatic:
+                self.theme = choice.answered(replies)
+
+        if choice.is_automatic:
+            self.ask_terminal(theme.QUERY, answered)
 
     def _take_keys(self) -> None:
         if self.settings.keys:
@@ -137,12 +155,15 @@ class TutorApp(SearchApp):
 
             self.tell(begun(self))
         self._catch_signals()
+        self._follow_background()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
         garbage_collection.from_now_on()
         self.runner.warm()
         self.set_interval(POLL_S, self._poll)
+        if self.sharing is not None:
+            self.set_interval(EACH_S, self.share)
         if self._own is not None:
             self.open_program(self._own)
         elif self._first is not None:
@@ -163,13 +184,32 @@ class TutorApp(SearchApp):
         if status.caution and not self._said_caution:
             self._said_caution = True
             self.tell(status.caution)
+        if self.sharing is not None and (notice := self.sharing.take_notice()):
+            self.tell(notice)
         self._is_let_go = status.state == "cold"
+
+    def share(self) -> None:
+        """Tell the learner's class where they are, if they have done something in this minute."""
+        if self._has_acted and not self.teaching:
+            for screen in self.screen_stack:
+                if isinstance(screen, TutorScreen):
+                    screen.share()
+        self._has_acted = False
+
+    def action_turn_sharing(self) -> None:
+        """Stop sharing with the class, or begin again."""
+        from tensortutor.ui import class_sharing
+
+        class_sharing.turn(self)
 
     async def on_event(self, event: Event) -> None:
         """After a long pause PyTorch has been let go; the next key brings it back."""
+        self._has_acted = self._has_acted or isinstance(event, (Key, MouseDown, MouseScrollDown))
         if self._is_let_go and isinstance(event, Key):
             self._is_let_go = False
             self.runner.warm()
+        if isinstance(event, Key):
+            self.notice_was_read()
         if isinstance(event, Key) and event.is_forwarded and self.screen_stack:
             screen = self.screen
             if isinstance(screen, TutorScreen) and screen.take_stray(event):
@@ -326,13 +366,6 @@ class TutorApp(SearchApp):
 
     # Words
 
-    def tell(self, sentence: str) -> None:
-        """Show a sentence for a while; once, if it is said again."""
-        sentence = visible(sentence)
-        for notice in [one for one in self._notifications if one.message == sentence]:
-            self._unnotify(notice, refresh=False)
-        self.notify(sentence, markup=False)
-
     def action_help(self) -> None:
         """Say what this screen is for, and its keys."""
         if getattr(self.screen, "ABOUT", ""):
@@ -356,9 +389,10 @@ class TutorApp(SearchApp):
             "Scratch pad", "A file to try things in, run as lessons are", self.action_scratch_pad
         )
         yield SystemCommand("Progress", "What you know well, what not", self.action_progress)
-        from tensortutor.ui.teach_mode import commands
+        from tensortutor.ui import class_sharing, teach_mode
 
-        yield from commands(self)
+        yield from class_sharing.commands(self, screen)
+        yield from teach_mode.commands(self)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
         yield SystemCommand("Theme", "Other colours", self.action_change_theme)
         yield SystemCommand("Step aside", "To the shell; fg leads back", self.action_step_aside)
@@ -407,10 +441,12 @@ class TutorApp(SearchApp):
 def run_app(options: AppOptions) -> int:
     """Open the app and return its exit status.
 
-    Raises CourseError, UnknownLesson or StorageError, whose texts are sentences for the learner.
+    Raises CourseError, UnknownLesson, UnknownPlace or StorageError, whose texts are sentences for
+    the learner.
     """
     from tensortutor.course.catalog import find_course, find_lesson, open_course
     from tensortutor.learner.paths import Paths
+    from tensortutor.learner.places import find_place
 
     if options.teach:
         from tensortutor.learner.classroom import classroom, unlocked
@@ -428,29 +464,33 @@ def run_app(options: AppOptions) -> int:
         from tensortutor.runner import Runner as RealRunner
         from tensortutor.runner import Settings
 
-        settings = Settings(
+        own_settings = Settings(
             paths.scratch, options.device, options.sandbox, options.python, data=paths.data,
             read=(*own.read, *([own.folder] if own.folder else [])) if own else (),
-            write=own.write if own else (),
+            write=own.write if own else (), place=place,
         )  # fmt: skip
-        return RealRunner(settings)
+        return RealRunner(own_settings)
 
+    settings = read_settings(paths.settings)
+    place = find_place(options.on, settings.places, options.python)
     runner = LazyRunner(make_runner)
     progress = Progress.open(paths)
-    settings = read_settings(paths.settings)
     if settings.ascii:
         symbols.use_ascii()
+    sharing = None if options.teach else sharing_for(settings, paths)
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, ui_state=UiState(paths.ui_state), consent=paths.consent,
         limits_consent=LimitsConsent(paths.allowed_limits), teaching=options.teach,
-        own=own,
+        own=own, sharing=sharing,
     )  # fmt: skip
     garbage_collection.only_when_told()
     try:
         result = app.run()
     finally:
         runner.close()
+        if sharing is not None:
+            sharing.close(LAST_REPORT_S)
     return app.return_code or result or 0
 
 

@@ -30,6 +30,7 @@ HOME = [
     _key("home.continue", "c", "continue", "Continue"),
     _key("home.review", "v", "review", "Review"),
     _key("home.progress", "p", "app.progress", "Progress"),
+    _key("home.class", "S", "app.turn_sharing", "Share with the class, or stop"),
     _key("home.quit", "q", "app.quit", "Quit", show=True),
 ]
 
@@ -68,11 +69,13 @@ LESSON = [
     _key("lesson.point", "t", "point", "Look there, or try it; again: take the edit back"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results", show=True),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
+    _key("lesson.card", "y", "card", "Save a picture of code, plot and checks"),
     _key("lesson.wider", "greater_than_sign", "widen(1)", "More room for the text"),
     _key("lesson.narrower", "less_than_sign", "widen(-1)", "Less room for the text"),
     _key("lesson.higher", "plus", "heighten(1)", "More room for the results"),
     _key("lesson.lower", "minus", "heighten(-1)", "Less room for the results"),
     _key("lesson.sizes", "equals_sign", "usual_sizes", "Sizes as at first"),
+    _key("lesson.ask", "A", "ask_for_help", "Ask for help: sends this code to the class"),
     _key("lesson.leave", "escape", "leave", "To the text", show=True),
     _key("lesson.home", "l,f10", "home", "Lessons"),
     _key("lesson.quit", "q", "app.quit", "Quit"),
@@ -150,6 +153,14 @@ PROGRESS = [
     _key("progress.kind_back", "left", "kind(-1)", "The lessons before"),
     _key("progress.again", "R", "begin_again", "Begin the lesson again", show=True),
     _key("progress.back", "escape,q", "back", "Back", show=True),
+]
+
+CLASS = [
+    _key("class.open", "o,enter", "open", "The code that was sent", show=True),
+    _key("class.view", "right,f", "view(1)", "Failing checks", show=True),
+    _key("class.view_back", "left", "view(-1)", "The other list"),
+    _key("class.help", "h", "next_help", "Next call for help", show=True),
+    _key("class.quit", "q", "app.quit", "Quit", show=True),
 ]
 
 TENSORS = [

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
     from tensortutor.course.model import Course, Lesson
     from tensortutor.course.search import CourseIndex, Place
+    from tensortutor.learner.class_sharing import ClassSharing
     from tensortutor.learner.limits_consent import LimitsConsent
     from tensortutor.learner.progress import Progress
     from tensortutor.learner.settings import LearnerSettings
@@ -36,7 +37,7 @@ class Tutor(Protocol):
     """The app, as its parts see it.
 
     teaching: nothing is kept, every lesson is open. put_aside: the learner's own things meanwhile.
-    sought: what was searched for last.
+    sought: what was searched for last. sharing: with the learner's class, None without one.
     """
 
     course: Course
@@ -49,6 +50,7 @@ class Tutor(Protocol):
     limits_consent: LimitsConsent
     teaching: bool
     put_aside: LearnerState | None
+    sharing: ClassSharing | None
     sought: str
 
     @property

@@ -27,6 +27,8 @@ LONGEST_CLEAN_UP_S = 60.0
 MOST_THREADS = 2048
 LONGEST_WALK_S = 0.02
 """How long one look goes on walking over files; memory is measured in between."""
+LONGEST_PATH = 2048
+"""The system takes 4096 bytes; a program can make folders in folders beyond that."""
 LEAST_BYTES = 4096
 """What any file or folder counts for: an empty one takes an inode too."""
 
@@ -210,18 +212,37 @@ def disk_use(roots: tuple[str, ...]) -> Iterator[int]:
     """Bytes on disk below some folders: the sum so far, after each entry; 0 first."""
     total = 0
     yield total
-    folders = list(roots)
+    folders: list[tuple[OpenFolder | None, str]] = [(None, root) for root in roots]
     while folders:
+        above, path = folders.pop()
         try:
-            with os.scandir(folders.pop()) as entries:
+            if len(path) > LONGEST_PATH:
+                above = OpenFolder(path)
+                path = above.path
+            with os.scandir(path) as entries:
                 for entry in entries:
                     blocks = entry.stat(follow_symlinks=False).st_blocks
                     total += max(blocks * 512, LEAST_BYTES)
                     if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
+                        folders.append((above, entry.path))
                     yield total
         except OSError:
             continue  # removed while we looked
+
+
+class OpenFolder:
+    """A short path to a folder that lies deeper than any path reaches, for as long as it is used.
+
+    Raises OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self.path = f"/proc/self/fd/{self._descriptor}"
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
 
 
 def reap(program: int) -> int | None:

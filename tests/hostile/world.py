@@ -132,10 +132,31 @@ def listen(family: int, address: tuple[str, int] | str) -> socket.socket:
 
 
 def processes(world: World) -> set[tuple[int, str]]:
-    """Processes that carry the token in their environment or command line: (pid, start time)."""
+    """Processes that carry the token in their environment or command line: (pid, start time).
+
+    A keeper's environment is closed to all but root: to an ordinary user a process of their own
+    that cannot be read counts if it comes from one that carries the token.
+    """
     token = world.token.encode()
     others = (os.getpid(), world.neighbour)
-    return {found for pid in _pids() if pid not in others and (found := _marked(pid, token))}
+    table = {pid: found for pid in _pids() if pid not in others and (found := _seen(pid, token))}
+
+    def belongs(pid: int) -> bool:
+        seen = table.get(pid)
+        if seen is None:
+            return False
+        return seen.marked is True or (seen.marked is None and belongs(seen.parent))
+
+    return {(pid, seen.start) for pid, seen in table.items() if belongs(pid)}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A process in /proc. marked: it carries the token; None if it cannot be read."""
+
+    parent: int
+    start: str
+    marked: bool | None
 
 
 def _pids() -> Iterator[int]:
@@ -144,12 +165,16 @@ def _pids() -> Iterator[int]:
             yield int(name)
 
 
-def _marked(pid: int, token: bytes) -> tuple[int, str] | None:
+def _seen(pid: int, token: bytes) -> Seen | None:
     try:
         about = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        words = Path(f"/proc/{pid}/environ").read_bytes()
-        words += Path(f"/proc/{pid}/cmdline").read_bytes()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        try:
+            words += Path(f"/proc/{pid}/environ").read_bytes()
+            marked = token in words
+        except PermissionError:
+            # A process that has ended and waits to be collected ("Z") counts no more.
+            marked = False if about[0] == "Z" else (token in words or None)
     except (OSError, ProcessLookupError):
-        return None  # it has just ended, or is not ours
-    # A process that has ended and waits to be collected ("Z") has no environment any more.
-    return (pid, about[19]) if token in words else None
+        return None  # it has just ended
+    return Seen(int(about[1]), about[19], marked)

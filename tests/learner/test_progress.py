@@ -197,16 +197,23 @@ def test_whatever_is_answered_is_kept(text: str, step: int, quiz: int, right: bo
         assert progress.answers(ID) == {(step, quiz): (f"{text}?", right)}
 
 
-def test_a_file_of_the_first_version_is_brought_up_to_date(
-    progress: Progress, paths: Paths
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_earlier_version_is_brought_up_to_date(
+    version: int, progress: Progress, paths: Paths
 ) -> None:
     progress.mark_passed(ID)
+    progress.record_attempt(ID, False, 1, 3, ["adds up", "is fast"])
     with closing(sqlite3.connect(paths.progress)) as connection:
-        connection.execute("DROP TABLE afresh")
-        connection.execute("PRAGMA user_version = 1")
+        connection.execute("ALTER TABLE attempt DROP COLUMN failing")
+        if version == 1:
+            connection.execute("DROP TABLE afresh")
+        connection.execute(f"PRAGMA user_version = {version}")
         connection.commit()
     again = Progress.open(paths)
     assert (again.notices, again.passed(), again.begun_again()) == ((), {ID}, frozenset())
+    assert again.last_attempt(ID) == (1, 3, ())
+    again.record_attempt(ID, False, 2, 3, ["is fast"])
+    assert again.last_attempt(ID) == (2, 3, ("is fast",))
     again.reset(ID, begun_again=True)
     assert Progress.open(paths).begun_again() == {ID}
 

@@ -1,6 +1,8 @@
 """What programs have written: counted, and removed with a lesson that is begun again."""
 
 import os
+import subprocess
+import sys
 
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
@@ -48,3 +50,13 @@ def test_a_closed_folder_is_removed_and_a_link_is_not_followed(tmp_path):
     mine.symlink_to(outside)
     clear_scratch(paths, LESSON)
     assert (outside / "kept").exists()
+
+
+def test_folders_nested_deeper_than_a_path_reaches_are_removed(tmp_path):
+    paths = Paths(tmp_path)
+    mine = scratch_of(paths, LESSON)
+    nest = "import os\nfor _ in range(3000):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
+    subprocess.run([sys.executable, "-c", nest], cwd=mine, check=True)
+    assert not scratch_use(paths).whole
+    clear_scratch(paths, LESSON)
+    assert not mine.exists()

@@ -50,6 +50,8 @@ def test_limits_in_the_units_of_the_file(tmp_path):
         ("[look]\nascii = 1\n", "look.ascii is neither true nor false: 1"),
         ("[keys]\n'lesson.run' = 5\n", "keys.lesson.run is not a key in quotes: 5"),
         ("[lens]\non = 'yes'\n", "lens.on is neither true nor false"),
+        ("[class]\nfolder = 'torch24'\n", "class.folder is not a whole path in quotes: 'torch24'"),
+        ("[class]\nfolder = 24\n", "class.folder is not a whole path in quotes: 24"),
         ("[limits\n", "is not used"),
         (b"\xff", "is not used"),
     ],

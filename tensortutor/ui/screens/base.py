@@ -83,6 +83,9 @@ class TutorScreen(Screen[None]):
         """Keep what the learner did here. Returns whether that worked."""
         return True
 
+    def share(self) -> None:
+        """Tell the learner's class where they are, if this screen knows."""
+
     def too_small(self) -> Static:
         """What shows instead of everything when the window is too small."""
         return Static(TOO_SMALL, id="too-small", markup=False)

@@ -55,18 +55,18 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
             sections[-1][1].extend(key_bindings.STANDARD_EDITOR)
             sections.append(("While names are offered", [*key_bindings.OFFERED]))
     if not screen.is_modal:
-        sections.append(("Everywhere", _listed(key_bindings.APP, keymap)))
+        sections.append(("Everywhere", _bound(screen.app, keymap)))
     about = getattr(screen, "ABOUT", "")
     words = WORDS.format(cast("TerminalApp", screen.app).key_name("editor.leave"))
     lines = [Content(about), Content("")] if about else []
-    lines.append(Content.styled(words, "$foreground 60%"))
+    lines.append(Content.styled(words, "$foreground 66%"))
     for title, rows in sections:
         lines += [Content(""), Content.styled(title, "bold $accent")]
         lines += [_line(screen.app, row_keys, text) for row_keys, text in rows]
     return HelpPage("Help", Static(Content("\n").join(lines)))
 
 
-def _bound(node: Screen[Any], keymap: Mapping[str, str]) -> list[tuple[str, str]]:
+def _bound(node: Screen[Any] | App[Any], keymap: Mapping[str, str]) -> list[tuple[str, str]]:
     own = [binding for binding in getattr(node, "BINDINGS", []) if isinstance(binding, Binding)]
     return _listed(own, keymap)
 

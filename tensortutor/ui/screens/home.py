@@ -71,7 +71,6 @@ class HomeScreen(TutorScreen):
     def on_mount(self) -> None:
         """Start on the row that goes on."""
         entitle(self.query_one("#course"), OutsideText(self.tutor.course.title))
-        self.top.place = ("tensortutor",)
         self.watch(self.app, "device_word", self._show_device)
         self.courses.focus()
         self.call_after_refresh(self._complete)
@@ -98,11 +97,20 @@ class HomeScreen(TutorScreen):
         except StorageError as error:
             tutor.tell(str(error))
         self.top.word = TEACHING if tutor.teaching else self._count_done()
+        self.show_place()
         self.call_after_refresh(self._count_due)
         first = self._rows()[:1]
         if first and isinstance(first[0], ContinueRow):
             self._unfolded.add(first[0].lesson.chapter)
         self.courses.show(self._rows(), None if before == (self._earned, self._place) else 0)
+
+    def show_place(self) -> None:
+        """Name the app, and the class that the learner shares with now."""
+        sharing = None if self.tutor.teaching else self.tutor.sharing
+        if sharing is not None and sharing.is_on:
+            self.top.place = ("tensortutor", f"shares with the class in {sharing.folder}")
+        else:
+            self.top.place = ("tensortutor",)
 
     def _count_done(self) -> str:
         lessons = self.tutor.course.lessons
@@ -215,7 +223,7 @@ class HomeScreen(TutorScreen):
         parts = [
             OutsideText(row.chapter.title).styled("bold"),
             OutsideText(row.chapter.blurb.strip()).content,
-            Content.styled(count, "$foreground 60%"),
+            Content.styled(count, "$foreground 66%"),
         ]
         return Content("\n\n").join(parts)
 
@@ -223,7 +231,7 @@ class HomeScreen(TutorScreen):
         return Content("\n\n").join(
             [
                 Content(REVIEW),
-                Content.styled(describe.due(*row).capitalize(), "$foreground 60%"),
+                Content.styled(describe.due(*row).capitalize(), "$foreground 66%"),
             ]
         )
 
@@ -232,7 +240,7 @@ class HomeScreen(TutorScreen):
         facts = [describe.minutes(lesson.minutes), describe.needs(lesson)]
         parts = [
             OutsideText(lesson.goal).content,
-            Content.styled(f" {signs.dot} ".join(facts), "$foreground 60%"),
+            Content.styled(f" {signs.dot} ".join(facts), "$foreground 66%"),
             self._state(lesson),
         ]
         if self.is_wide and self._stands:

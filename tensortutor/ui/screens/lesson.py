@@ -13,6 +13,7 @@ from textual.containers import Horizontal
 from textual.widgets import Markdown, TextArea
 
 from tensortutor.course.model import Lesson
+from tensortutor.learner.errors import StorageError
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.lesson.code_file import CodeFile
@@ -60,8 +61,9 @@ class LessonScreen(TutorScreen):
         tutor = self.tutor
         self.lesson = lesson
         self.session = self.SESSION(
-            tutor.course, lesson, tutor.progress, tutor.workspace, tutor.tell, at=step
-        )
+            tutor.course, lesson, tutor.progress, tutor.workspace, tutor.tell, at=step,
+            sharing=None if tutor.teaching else tutor.sharing,
+        )  # fmt: skip
         self.reader = self.READER(id="reader")
         self.bench = Workbench(tutor)
         self.editor, self.results = self.bench.editor, self.bench.results
@@ -146,6 +148,7 @@ class LessonScreen(TutorScreen):
 
     def _show_code(self) -> None:
         self.code.show()
+        self.notes.forget()
         if self.session.step.pane is not None:
             self.names.forget()
 
@@ -312,6 +315,18 @@ class LessonScreen(TutorScreen):
     def _pointer_chosen(self, event: Pointer.Chosen) -> None:
         self.pointing.choose(event.pointer)
 
+    def action_ask_for_help(self) -> None:
+        """Send this step's code to whoever teaches the class."""
+        self.session.send(help=True)
+
+    def hand_in(self) -> None:
+        """Send the code that the checks judge to whoever teaches the class."""
+        self.session.send(help=False)
+
+    def withdraw_help(self) -> None:
+        """Take the call for help back."""
+        self.session.withdraw_help()
+
     def action_solution(self) -> None:
         """Show the solution beside the learner's own, once the checks have passed."""
         from tensortutor.ui.screens.solution import SolutionPage
@@ -370,6 +385,25 @@ class LessonScreen(TutorScreen):
     def action_watch(self) -> None:
         """Run the checks whenever another program saves the file, or stop doing so."""
         self.code.watch()
+
+    def action_card(self) -> None:
+        """Save code, plot and checks as one picture."""
+        from tensortutor.learner.workspace import write_atomic
+        from tensortutor.ui.lesson.card import card
+        from tensortutor.ui.widgets.drawings import DrawingsPane
+
+        if not self._has_code:
+            self.tutor.tell("This step has text alone.")
+            return
+        drawings = [view.drawing for view in self.results.query_one(DrawingsPane).views]
+        checks = self.results.query_one(ChecksPane).states if self.session.judged else []
+        path = self.session.path.with_suffix(".svg")
+        try:
+            write_atomic(path, card(self.lesson.title, self.editor.text, drawings, checks))
+        except StorageError as error:
+            self.tutor.tell(str(error))
+        else:
+            self.tutor.tell(f"Saved: {path}")
 
     # What the lens saw
 
@@ -467,6 +501,10 @@ class LessonScreen(TutorScreen):
         )
         self.app.push_screen(question, lambda yes: self.runs.stop() if yes else None)
         return True
+
+    def share(self) -> None:
+        """Tell the learner's class where they are."""
+        self.session.share()
 
     def leave(self) -> bool:
         """Keep everything. Returns whether the code could be saved."""

@@ -14,7 +14,7 @@ from tensortutor.ui.terminal import symbols
 class TopLine(Widget):
     """Left: a place, inner parts last. Middle: the rail of steps. Right: device and sandbox.
 
-    Before them all: teach mode, while it is on.
+    Before them all: teach mode while it is on, or that the learner shares with their class.
     A step on the rail can be clicked.
     """
 
@@ -35,10 +35,10 @@ class TopLine(Widget):
         """All three if they fit; a long place is cut first, then the word at the right goes."""
         signs = symbols.current()
         marks = {"done": signs.done, "here": signs.here, "ahead": signs.ahead}
-        looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
+        looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 66%"}
         rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
-        word = Content.styled(self.word, "$foreground 60%")
-        badge = Content.styled(" teach mode ", "bold reverse") if self._teaches else Content()
+        word = Content.styled(self.word, "$foreground 66%")
+        badge = Content.styled(f" {self._badge} ", "bold reverse") if self._badge else Content()
         room = self.size.width - 2 - badge.cell_length
         if rail.cell_length + word.cell_length + 24 > room:
             word = Content()
@@ -56,8 +56,11 @@ class TopLine(Widget):
             self.post_message(self.Chosen(index))
 
     @property
-    def _teaches(self) -> bool:
-        return bool(getattr(self.app, "teaching", False))
+    def _badge(self) -> str:
+        sharing = getattr(self.app, "sharing", None)
+        if getattr(self.app, "teaching", False):
+            return "teach mode"
+        return "class" if sharing is not None and sharing.is_on else ""
 
     def _place(self, room: int) -> Content:
         """The place in as many words as there is room for."""
@@ -68,7 +71,7 @@ class TopLine(Widget):
         shorter = (outer, outer.partition(":")[0], outer.partition(" ")[0], "")
         for before in shorter:
             joint = f"{before} {symbols.current().pointer} " if before else ""
-            place = Content.styled(visible(joint, tabs=1), "$foreground 60%") + Content.styled(
+            place = Content.styled(visible(joint, tabs=1), "$foreground 66%") + Content.styled(
                 one_line(inner), "bold $foreground"
             )
             if place.cell_length <= room:

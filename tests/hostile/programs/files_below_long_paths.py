@@ -1,0 +1,12 @@
+# tries = "To write more than is allowed where no path reaches."
+# outcome = ["files"]
+import os
+import time
+
+for _ in range(40):
+    os.mkdir("x" * 200)
+    os.chdir("x" * 200)
+for number in range(8):
+    with open(f"{number}", "wb") as file:
+        file.write(bytes(4_000_000))
+time.sleep(1000)
