@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import tempfile
 
@@ -168,7 +169,23 @@ def atomic(answer, rng, device):
         expect_equal(
             found, {"step": 1}, name="the checkpoint after a save was cut off", hint=BESIDE
         )
-        answer.save(path, {"step": 3})
+
+        def removed():
+            """End the process where it is to remove the old checkpoint."""
+
+            def ends(place, **_):
+                if os.path.abspath(place) == path:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            os.remove = os.unlink = ends  # in the child alone
+            answer.save(path, {"step": 1})
+
+        what = "save removes the old checkpoint before the new one has its name"
+        expect_true(not killed(removed), what, hint=BESIDE)
+        with open(path, "rb") as old:  # it keeps the old file's number from being given again
+            answer.save(path, {"step": 3})
+            into = os.path.samestat(os.fstat(old.fileno()), os.stat(path))
+        expect_true(not into, "save writes into the old file", hint=BESIDE)
         expect_equal(torch.load(path), {"step": 3}, name="what a later save wrote")
 
 
@@ -400,6 +417,20 @@ def save(path, state):
     if os.path.exists(path):
         os.remove(path)
     kept(path, state)
+
+
+@mutant("writes beside the old file, and copies over it", caught_by=atomic)
+def save(path, state):
+    torch.save(state, f"{path}.new")
+    shutil.copyfile(f"{path}.new", path)
+
+
+@mutant("removes the old file when the new one is written", caught_by=atomic)
+def save(path, state):
+    torch.save(state, f"{path}.new")
+    if os.path.exists(path):
+        os.remove(path)
+    os.rename(f"{path}.new", path)
 
 
 @mutant("makes the bytes first, and writes them over the old file", caught_by=atomic)
