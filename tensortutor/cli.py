@@ -77,6 +77,7 @@ def add_options(to: argparse.ArgumentParser, defaults: AppOptions | None) -> Non
     add("--device", type=device, metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
     add("--sandbox", choices=SANDBOXES, metavar="LAYER", help="auto, full, landlock or limits")
     add("--python", metavar="PATH", help="the interpreter that runs your code")
+    add("--on", metavar="PLACE", help="where it runs: a command as 'ssh HOST', or a place by name")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,7 +112,12 @@ def perform(arguments: argparse.Namespace) -> int:
     from tensortutor.learner.errors import StorageError
 
     options = AppOptions(
-        arguments.course, arguments.device, arguments.sandbox, arguments.python, arguments.lesson
+        arguments.course,
+        arguments.device,
+        arguments.sandbox,
+        arguments.python,
+        arguments.on,
+        arguments.lesson,
     )
     command: Command | None = getattr(arguments, "called", None)
     try:

@@ -18,13 +18,29 @@ class OwnOptions:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where programs run, if not on this machine.
+
+    name: what the learner calls it. launch: the words of a command that runs the command behind it
+    in that place, with its own stdin and stdout, as `ssh HOST` does. setup: a line for the shell
+    there, before the interpreter is started, or "". python: the interpreter there.
+    """
+
+    name: str
+    launch: tuple[str, ...]
+    setup: str = ""
+    python: str = "python3"
+
+
+@dataclass(frozen=True)
 class AppOptions:
     """How the app was started.
 
     course: a course's folder, or None for the built-in one. device: "auto", "cpu", "cuda",
     "cuda:N" or "mps". sandbox: "auto", "full", "landlock" or "limits". python: the interpreter
-    that runs the learner's code, or None for this one. lesson: where to begin, or None for where
-    the learner was. teach: for a room, with nothing kept. own: a program of the learner's own to
+    that runs the learner's code, or None for this one. on: the name of a place of the settings or a
+    command (see `Place`), or "" for this machine. lesson: where to begin, or None for where the
+    learner was. teach: for a room, with nothing kept. own: a program of the learner's own to
     begin with.
     """
 
@@ -32,6 +48,7 @@ class AppOptions:
     device: str = "auto"
     sandbox: str = "auto"
     python: str | None = None
+    on: str = ""
     lesson: str | None = None
     teach: bool = False
     own: OwnOptions | None = None

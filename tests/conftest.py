@@ -10,6 +10,9 @@ from hypothesis import settings
 settings.register_profile("tensortutor", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("tensortutor")
 
+# Two test processes share the cores: OpenMP's threads do not spin while they wait.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": "120", "LINES": "40"}
 UNWANTED = (
     "NO_COLOR", "FORCE_COLOR", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONWARNINGS",

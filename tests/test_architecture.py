@@ -15,12 +15,24 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES_OF_A_FUNCTION = 60
 
 GUESTS = ("worker", "checking", "lab")
-CORE = ("options", "plaintext", "protocol", "drawing", "course", "learner", "runner", "lens")
+CORE = (
+    "options",
+    "plaintext",
+    "protocol",
+    "drawing",
+    "course",
+    "learner",
+    "runner",
+    "transport",
+    "lens",
+)
 LOADS_NOT = {
     **dict.fromkeys(CORE, ("textual", "rich", "torch", "numpy")),
     **dict.fromkeys(GUESTS, ("textual", "rich")),
     "ui": ("torch", "numpy", "jedi"),
     "report": ("textual", "rich", "torch", "numpy"),
+    "explain": ("textual", "rich", "torch", "numpy"),
+    "in_process": ("textual", "rich"),
     **dict.fromkeys(("cli", "usage", "arguments", "commands"), ("textual", "torch", "numpy")),
 }
 MAY_IMPORT = {

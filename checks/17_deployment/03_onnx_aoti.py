@@ -20,6 +20,9 @@ from tensortutor.checking import (
 )
 
 background("The session is used as ONNX Runtime's.")
+torch.set_num_threads(
+    1
+)  # the tensors are tiny: a second thread would only wait, and keep a core busy
 
 NAME = "The name of the input is session.get_inputs()[0].name."
 EVAL = "Compare with copy.deepcopy(model).eval(): dropout and batch norm act otherwise in training."

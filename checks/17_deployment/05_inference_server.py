@@ -2,9 +2,12 @@
 
 import copy
 import queue
+import sys
 import threading
 import time
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
+from contextlib import nullcontext
+from functools import partial
 
 import torch
 from torch import nn
@@ -23,14 +26,26 @@ from tensortutor.checking import (
 
 background("Calls that may help")
 
-LONG = 10.0
-"""Seconds after which an answer will not come any more."""
+BEATS = 100
+"""How often a check looks for what must come, 10 ms apart, before it says that it never will.
+
+Each look needs a turn of the check's thread. So a busy machine, on which the worker waits for its
+turn, makes the time longer; and what comes is noticed at once.
+"""
+MOMENT = 0.03
+"""Seconds in which a wrong answer does what is too early. A right answer passes with any."""
 ALIVE = "Catch exceptions inside the worker's loop, and give them to the futures of that call."
+LOST = (
+    "submit looked at `closed`, and then close ran: one lock holds the look and the put together."
+)
 MODE = "Call model.eval(): in training mode dropout draws, and neighbours change an answer."
 
 
 class Gated(nn.Module):
-    """Takes down what it is called with. As long as `gate` is closed, a call does not end."""
+    """Takes down what it is called with. As long as `gate` is closed, a call does not end.
+
+    change: called with the number of the call, from 1, and its rows, for other rows to return.
+    """
 
     def __init__(self, features=4):
         super().__init__()
@@ -40,18 +55,25 @@ class Gated(nn.Module):
         self.gate, self.begun = threading.Event(), threading.Event()
         self.gate.set()
         self.sizes, self.grads, self.threads = [], [], []
+        self.change = lambda number, rows: rows
         self.client = threading.current_thread()
 
     def forward(self, x):
         self.sizes.append(len(x))
+        number = len(self.sizes)
         self.grads.append(torch.is_grad_enabled())
         self.threads.append(threading.current_thread())
         self.begun.set()
         if threading.current_thread() is not self.client:
-            self.gate.wait(LONG)
+            self.gate.wait()
         if x.shape[1] != self.body[0].in_features:
             raise ValueError(f"{x.shape[1]} numbers")
-        return self.body(x)
+        return self.change(number, self.body(x))
+
+
+def came(event, beats=BEATS):
+    """Whether an event is set, waited for in so many looks."""
+    return any(event.wait(0.01) for _ in range(beats))
 
 
 def problem(rng, device, gated=False):
@@ -73,24 +95,31 @@ def result(future, what, model=None):
     """What a future holds, waited for as long as the worker lives."""
     if not isinstance(future, Future):
         fail(f"submit returned {type(future).__name__}, not a Future")
-    end = time.monotonic() + LONG
-    while not future.done() and time.monotonic() < end:
-        wait([future], 0.1)
-        if model is not None and model.threads and not model.threads[-1].is_alive():
-            wait([future], 0.1)
+    done = threading.Event()
+    future.add_done_callback(lambda _: done.set())
+    for _ in range(BEATS):
+        if done.wait(0.01) or (model and model.threads and not model.threads[-1].is_alive()):
             break
     if not future.done():
         fail(f"{what} never came", hint=ALIVE)
     return future.result()
 
 
+def ended(thread):
+    """Whether a thread comes to its end."""
+    for _ in range(BEATS):
+        thread.join(0.01)
+        if not thread.is_alive():
+            return True
+    return False
+
+
 def close(batcher):
     """Close it, in a thread that can be given up."""
     closing = threading.Thread(target=batcher.close, daemon=True)
     closing.start()
-    closing.join(LONG)
     hint = "Wake the worker: put something into the queue that is no request."
-    expect_true(not closing.is_alive(), "close never returned", hint=hint)
+    expect_true(ended(closing), "close never returned", hint=hint)
 
 
 @check(
@@ -150,7 +179,7 @@ def piled_up(answer, rng, device):
     batcher = answer.Batcher(model, most, 0.0)
     inputs = [asked(model, device) for _ in range(1 + 2 * most + 1)]
     futures = [batcher.submit(inputs[0])]
-    expect_true(model.begun.wait(LONG), "the model was never called")
+    expect_true(came(model.begun), "the model was never called")
     futures += [batcher.submit(x) for x in inputs[1:]]
     model.gate.set()
     for x, future in zip(inputs, futures, strict=True):
@@ -169,18 +198,18 @@ def piled_up(answer, rng, device):
 )
 def waits(answer, rng, device):
     model, _ = problem(rng, device)
-    batcher = answer.Batcher(model, 3, 6 * LONG)
+    batcher = answer.Batcher(model, 3, 60.0)
     futures = [batcher.submit(asked(model, device))]
     hint = "wait is 60 seconds and max_batch 3: one request alone waits for others."
-    expect_true(not model.begun.wait(0.2), "the model was called with one request", hint=hint)
+    expect_true(not model.begun.wait(MOMENT), "the model was called with one request", hint=hint)
     futures += [batcher.submit(asked(model, device)) for _ in range(2)]
     hint = "Three are there, and max_batch is 3: nothing more is to be waited for."
-    expect_true(model.begun.wait(LONG), "the model was not called with a full batch", hint=hint)
+    expect_true(came(model.begun), "the model was not called with a full batch", hint=hint)
     for future in futures:
         result(future, "an answer")
     expect_equal(model.sizes, [3], name="the rows of each call")
     model, _ = problem(rng, device)
-    batcher = answer.Batcher(model, 3, 0.05)
+    batcher = answer.Batcher(model, 3, 0.02)
     result(batcher.submit(asked(model, device)), "the answer to a request that stayed alone")
 
 
@@ -197,7 +226,7 @@ def bad(answer, rng, device):
     batcher = answer.Batcher(model, 8, 0.0)
     first = asked(model, device)
     futures = [batcher.submit(first)]
-    expect_true(model.begun.wait(LONG), "the model was never called")
+    expect_true(came(model.begun), "the model was never called")
     shapes = [0, 1, 0, 1, 0]
     rng.shuffle(shapes)
     inputs = [asked(model, device, shift) for shift in shapes]
@@ -222,6 +251,91 @@ def bad(answer, rng, device):
 
 
 @check(
+    "too few rows, and too many",
+    holds=(
+        "If a call returns another number of rows than it was given, all of its requests get an "
+        "exception."
+    ),
+    both_sides=True,
+)
+def count(answer, rng, device):
+    most = rng.randint(2, 5)
+    for what, change in (
+        ("one row too few", lambda rows: rows[:-1]),
+        ("one row too many", lambda rows: torch.cat([rows, rows[:1]])),
+    ):
+        model, right = problem(rng, device, gated=True)
+        model.change = lambda number, rows, change=change: change(rows) if number == 2 else rows
+        batcher = answer.Batcher(model, most, 0.0)
+        first = batcher.submit(asked(model, device))
+        expect_true(came(model.begun), "the model was never called")
+        futures = [batcher.submit(asked(model, device)) for _ in range(most)]
+        x = asked(model, device)
+        last = batcher.submit(x)  # in the third call: when it is answered, all others must be
+        model.gate.set()
+        result(first, "an answer", model)
+        got = result(last, f"an answer after a call with {what}", model)
+        expect_close(got.clone(), right(x), atol=1e-4, hint=MODE)
+        hint = f"The model returned {what}. Compare len(rows) before you hand out the first."
+        waits = sum(not future.done() for future in futures)
+        expect_equal(waits, 0, name="clients that wait for ever", hint=hint)
+        served = sum(future.exception() is None for future in futures)
+        expect_equal(served, 0, name="requests of that call that got a row", hint=hint)
+
+
+@check(
+    "a cancelled request is left out",
+    holds=[
+        "A client may cancel its Future.",
+        "A request that is cancelled before its call is left out of the call",
+        "the others are answered",
+        "Once the call has begun, `cancel` returns False.",
+    ],
+)
+def cancelled(answer, rng, device):
+    model, right = problem(rng, device, gated=True)
+    batcher = answer.Batcher(model, 8, 0.0)
+    inputs = [asked(model, device) for _ in range(rng.randint(4, 7))]
+    futures = [batcher.submit(inputs[0])]
+    expect_true(came(model.begun), "the model was never called")
+    futures += [batcher.submit(x) for x in inputs[1:]]
+    hint = "Call set_running_or_notify_cancel() of each Future before the call."
+    expect_true(not futures[0].cancel(), "a request in the model's call was cancelled", hint=hint)
+    gone = rng.sample(futures[1:], rng.randint(1, len(futures) - 2))
+    expect_true(all(future.cancel() for future in gone), "a waiting request kept its client")
+    model.gate.set()
+    for x, future in zip(inputs, futures, strict=True):
+        if future not in gone:
+            got = result(future, "the answer beside a cancelled request", model)
+            expect_close(got.clone(), right(x), atol=1e-4, hint=MODE)
+    rows = sum(model.sizes)
+    expect_equal(rows, len(inputs) - len(gone), name="rows that were computed", hint=hint)
+
+
+@check(
+    "a call of cancelled requests alone",
+    holds="A request that is cancelled before its call is left out of the call",
+)
+def nobody(answer, rng, device):
+    model, right = problem(rng, device, gated=True)
+    most = rng.randint(1, 4)
+    batcher = answer.Batcher(model, most, 0.0)
+    x = asked(model, device)
+    futures = [batcher.submit(x)]
+    expect_true(came(model.begun), "the model was never called")
+    gone = [batcher.submit(x) for _ in range(most)]
+    futures.append(batcher.submit(x))
+    for future in gone:
+        future.cancel()
+    model.gate.set()
+    for future in futures:
+        got = result(future, "an answer after a batch of cancelled requests", model)
+        expect_close(got.clone(), right(x), atol=1e-4, hint=MODE)
+    hint = "Nobody is left in that batch: nothing is to be computed."
+    expect_equal(model.sizes, [1, 1], name="the rows of each call", hint=hint)
+
+
+@check(
     "close answers all, ends the thread and refuses",
     holds=[
         "returns when all that was submitted is answered and the thread has ended",
@@ -234,14 +348,13 @@ def closes(answer, rng, device):
     futures = [batcher.submit(asked(model, device)) for _ in range(5)]
     closing = threading.Thread(target=batcher.close, daemon=True)
     closing.start()
-    closing.join(0.2)
+    closing.join(MOMENT)
     early = not closing.is_alive()
     model.gate.set()
     hint = "Join the worker's thread: five requests were not answered yet."
     expect_true(not early, "close returned while the model was at work", hint=hint)
-    closing.join(LONG)
     hint = "Wake the worker: put something into the queue that is no request."
-    expect_true(not closing.is_alive(), "close never returned", hint=hint)
+    expect_true(ended(closing), "close never returned", hint=hint)
     left = sum(not future.done() for future in futures)
     expect_equal(left, 0, name="requests without an answer after close")
     (worker,) = set(model.threads)
@@ -256,20 +369,135 @@ def closes(answer, rng, device):
     close(idle)
 
 
+class Paused:
+    """Calls `function` in a thread that stops in front of its line `number`, and calls `meanwhile`.
+
+    Lines of one file count, from 0. reached: there is such a line. got: the function's result, or
+    the exception that it raised.
+    """
+
+    def __init__(self, function, number, meanwhile, file):
+        self.left, self.meanwhile, self.file = number, meanwhile, file
+        self.reached, self.got = False, None
+        self.thread = threading.Thread(target=self.run, args=(function,), daemon=True)
+        self.thread.start()
+
+    def run(self, function):
+        sys.settrace(self.called)
+        try:
+            self.got = function()
+        except Exception as error:
+            self.got = error
+        finally:
+            sys.settrace(None)
+
+    def called(self, frame, event, arg):
+        return self.line if frame.f_code.co_filename == self.file else None
+
+    def line(self, frame, event, arg):
+        if event == "line" and not self.reached:
+            self.reached = self.left == 0
+            self.left -= 1
+            if self.reached:
+                self.meanwhile()
+        return self.line
+
+
+def holds_lock(batcher):
+    """Whether the calling thread holds a lock of the batcher's."""
+    plain, owned = type(threading.Lock()), (type(threading.RLock()), threading.Condition)
+    values = vars(batcher).values()
+    return any(
+        (isinstance(value, plain) and value.locked())
+        or (isinstance(value, owned) and value._is_owned())
+        for value in values
+    )
+
+
+def meet(batcher, first, second, number):
+    """Stop `first` in front of its line `number`, and call `second` there.
+
+    What both gave, or None if `first` has no such line.
+    """
+    other = []
+
+    def meanwhile():
+        """To the end of `second`, unless it has to wait for the lock that `first` holds."""
+        other.append(Paused(second, -1, None, ""))
+        for _ in range(0 if holds_lock(batcher) else 30):
+            other[0].thread.join(0.01)
+            if not other[0].thread.is_alive():
+                break
+
+    calls = [Paused(first, number, meanwhile, type(batcher).submit.__code__.co_filename)]
+    expect_true(ended(calls[0].thread), "submit or close never returned", hint=LOST)
+    calls += other
+    expect_true(ended(calls[-1].thread), "submit or close never returned", hint=LOST)
+    return [call.got for call in calls] if other else None
+
+
+def expect_answer(future, wanted):
+    """What submit gave while close ran: an answer, which is there, or RuntimeError."""
+    if isinstance(future, RuntimeError):
+        return
+    if not isinstance(future, Future):
+        fail(f"submit gave {type(future).__name__} while close ran")
+    expect_true(future.done(), "submit and close met, and the client waits for ever", hint=LOST)
+    expect_close(future.result().clone(), wanted, atol=1e-4, hint=MODE)
+
+
+LINES = 20
+"""How many lines of submit and of close are tried at most."""
+
+
+@check(
+    "close runs within submit",
+    holds="A `submit` in another thread, while `close` runs, is answered or raises RuntimeError.",
+    side="close within submit",
+)
+def closed_within(answer, rng, device):
+    model, right = problem(rng, device)
+    x = asked(model, device)
+    for number in range(LINES):
+        batcher = answer.Batcher(model, 4, 0.0)
+        got = meet(batcher, partial(batcher.submit, x), batcher.close, number)
+        if got is None:
+            close(batcher)
+            return
+        expect_answer(got[0], right(x))
+
+
+@check(
+    "submit runs within close",
+    holds="A `submit` in another thread, while `close` runs, is answered or raises RuntimeError.",
+    side="submit within close",
+)
+def submitted_within(answer, rng, device):
+    model, right = problem(rng, device)
+    x = asked(model, device)
+    for number in range(LINES):
+        batcher = answer.Batcher(model, 4, 0.0)
+        got = meet(batcher, batcher.close, partial(batcher.submit, x), number)
+        if got is None:
+            return
+        expect_answer(got[1], right(x))
+
+
 class Base:
     """A right batcher, from which wrong ones differ in a method."""
 
     def __init__(self, model, max_batch, wait):
         self.model, self.max_batch, self.wait = model.eval(), max_batch, wait
-        self.requests, self.closed = queue.Queue(), False
+        self.requests, self.closed, self.lock = queue.Queue(), False, threading.Lock()
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
 
     def submit(self, x):
-        if self.closed:
-            raise RuntimeError("closed")
         answer = Future()
-        self.requests.put((x, answer))
+        with self.lock:
+            if self.closed:
+                raise RuntimeError("closed")
+            self.requests.put((x, answer))
         return answer
 
     def take(self):
@@ -296,29 +524,41 @@ class Base:
             self.call(group)
 
     def call(self, group):
+        group = self.begin(group)
+        if not group:
+            return
         try:
-            with torch.inference_mode():
-                rows = self.model(torch.stack([x for x, _ in group]))
-            for (_, answer), row in zip(group, rows, strict=True):
-                answer.set_result(row)
+            rows = self.rows(torch.stack([x for x, _ in group]))
+            if len(rows) != len(group):
+                raise RuntimeError("another number of rows")
         except Exception as error:
             for _, answer in group:
                 answer.set_exception(error)
+        else:
+            self.hand_out(group, rows)
+
+    def begin(self, group):
+        return [(x, answer) for x, answer in group if answer.set_running_or_notify_cancel()]
+
+    def rows(self, x):
+        with torch.inference_mode():
+            return self.model(x)
+
+    def hand_out(self, group, rows):
+        for (_, answer), row in zip(group, rows, strict=True):
+            answer.set_result(row)
 
     def close(self):
-        self.closed = True
-        self.requests.put(None)
+        with self.lock:
+            self.closed = True
+            self.requests.put(None)
         self.thread.join()
 
 
 @mutant("hands the rows out in reverse", caught_by=rows)
 class Batcher(Base):
-    def call(self, group):
-        super().call([*group])
-        answers = [answer for _, answer in group]
-        if len(group) > 1 and all(a.exception() is None for a in answers):
-            first, last = answers[0].result(), answers[-1].result()
-            answers[0]._result, answers[-1]._result = last, first
+    def hand_out(self, group, rows):
+        super().hand_out(group, rows.flip(0))
 
 
 @mutant("leaves the model in training mode", caught_by=rows)
@@ -330,39 +570,20 @@ class Batcher(Base):
 
 @mutant("keeps the batch dimension", caught_by=rows)
 class Batcher(Base):
-    def call(self, group):
-        try:
-            with torch.inference_mode():
-                found = self.model(torch.stack([x for x, _ in group]))
-            for n, (_, answer) in enumerate(group):
-                answer.set_result(found[n : n + 1])
-        except Exception as error:
-            for _, answer in group:
-                answer.set_exception(error)
+    def hand_out(self, group, rows):
+        super().hand_out(group, rows[:, None])
 
 
 @mutant("answers with gradients", caught_by=gradients)
 class Batcher(Base):
-    def call(self, group):
-        try:
-            found = self.model(torch.stack([x for x, _ in group]))
-            for (_, answer), row in zip(group, found, strict=True):
-                answer.set_result(row)
-        except Exception as error:
-            for _, answer in group:
-                answer.set_exception(error)
+    def rows(self, x):
+        return self.model(x)
 
 
 @mutant("detaches, and computes the graph all the same", caught_by=gradients)
 class Batcher(Base):
-    def call(self, group):
-        try:
-            found = self.model(torch.stack([x for x, _ in group])).detach()
-            for (_, answer), row in zip(group, found, strict=True):
-                answer.set_result(row)
-        except Exception as error:
-            for _, answer in group:
-                answer.set_exception(error)
+    def rows(self, x):
+        return self.model(x).detach()
 
 
 @mutant("enters inference_mode where the thread is started", caught_by=gradients)
@@ -371,14 +592,8 @@ class Batcher(Base):
         with torch.inference_mode():
             super().__init__(model, max_batch, wait)
 
-    def call(self, group):
-        try:
-            found = self.model(torch.stack([x for x, _ in group]))
-            for (_, answer), row in zip(group, found, strict=True):
-                answer.set_result(row)
-        except Exception as error:
-            for _, answer in group:
-                answer.set_exception(error)
+    def rows(self, x):
+        return self.model(x)
 
 
 @mutant("calls the model in submit", caught_by=threads)
@@ -452,29 +667,91 @@ class Batcher(Base):
 @mutant("dies of the first error", caught_by=bad)
 class Batcher(Base):
     def call(self, group):
-        with torch.inference_mode():
-            found = self.model(torch.stack([x for x, _ in group]))
-        for (_, answer), row in zip(group, found, strict=True):
-            answer.set_result(row)
+        group = self.begin(group)
+        self.hand_out(group, self.rows(torch.stack([x for x, _ in group])))
 
 
 @mutant("gives None where the model raises", caught_by=bad)
 class Batcher(Base):
-    def call(self, group):
+    def rows(self, x):
         try:
-            with torch.inference_mode():
-                found = self.model(torch.stack([x for x, _ in group]))
+            return super().rows(x)
         except Exception:
-            found = [None] * len(group)
-        for (_, answer), row in zip(group, found, strict=True):
-            answer.set_result(row)
+            return [None] * len(x)
+
+
+@mutant("hands out as many rows as there are", caught_by=count)
+class Batcher(Base):
+    def call(self, group):
+        group = self.begin(group)
+        try:
+            for (_, answer), row in zip(group, self.rows(torch.stack([x for x, _ in group]))):
+                answer.set_result(row)
+        except Exception as error:
+            for _, answer in group:
+                answer.set_exception(error)
+
+
+@mutant("notices missing rows when some are handed out", caught_by=count)
+class Batcher(Base):
+    def call(self, group):
+        group = self.begin(group)
+        try:
+            self.hand_out(group, self.rows(torch.stack([x for x, _ in group])))
+        except Exception as error:
+            for _, answer in group:
+                if not answer.done():
+                    answer.set_exception(error)
+
+
+@mutant("cuts off the rows that are too many", caught_by=count)
+class Batcher(Base):
+    def call(self, group):
+        self.length = len(group)
+        super().call(group)
+
+    def rows(self, x):
+        return super().rows(x)[: self.length]
+
+
+@mutant("a cancelled Future kills the worker", caught_by=cancelled)
+class Batcher(Base):
+    def begin(self, group):
+        return group
+
+
+@mutant("sorts out who is cancelled, and lets them cancel later", caught_by=cancelled)
+class Batcher(Base):
+    def begin(self, group):
+        return [(x, answer) for x, answer in group if not answer.cancelled()]
+
+
+@mutant("computes the rows of the cancelled", caught_by=cancelled)
+class Batcher(Base):
+    def begin(self, group):
+        self.alive = [answer.set_running_or_notify_cancel() for _, answer in group]
+        return group
+
+    def hand_out(self, group, rows):
+        for (_, answer), row, alive in zip(group, rows, self.alive, strict=True):
+            if alive:
+                answer.set_result(row)
+
+
+@mutant("ends when nobody is left in a batch", caught_by=nobody)
+class Batcher(Base):
+    def serve(self, batch):
+        super().serve(batch)
+        if batch and all(answer.cancelled() for _, answer in batch):
+            raise SystemExit
 
 
 @mutant("close does not wait", caught_by=closes)
 class Batcher(Base):
     def close(self):
-        self.closed = True
-        self.requests.put(None)
+        with self.lock:
+            self.closed = True
+            self.requests.put(None)
 
 
 @mutant("close only sets a flag: the worker sleeps on", caught_by=closes)
@@ -499,6 +776,41 @@ class Batcher(Base):
         answer = Future()
         self.requests.put((x, answer))
         return answer
+
+
+@mutant("no lock", caught_by=closed_within)
+class Batcher(Base):
+    def __init__(self, model, max_batch, wait):
+        super().__init__(model, max_batch, wait)
+        self.lock = nullcontext()
+
+
+@mutant("locks the look, and not the put", caught_by=closed_within)
+class Batcher(Base):
+    def submit(self, x):
+        with self.lock:
+            if self.closed:
+                raise RuntimeError("closed")
+        answer = Future()
+        self.requests.put((x, answer))
+        return answer
+
+
+@mutant("close does not lock", caught_by=closed_within)
+class Batcher(Base):
+    def close(self):
+        self.closed = True
+        self.requests.put(None)
+        self.thread.join()
+
+
+@mutant("says that it is closed when the thread has ended", caught_by=submitted_within)
+class Batcher(Base):
+    def close(self):
+        with self.lock:
+            self.requests.put(None)
+        self.thread.join()
+        self.closed = True
 
 
 @accepted("a list and a condition")
@@ -531,14 +843,17 @@ class Batcher:
 
     @torch.no_grad()
     def call(self, group):
-        try:
-            for (_, answer), row in zip(
-                group, self.model(torch.stack([x for x, _ in group])).unbind(), strict=True
-            ):
-                answer.set_result(row)
-        except Exception as error:
-            for _, answer in group:
-                answer.set_exception(error)
+        group = [one for one in group if one[1].set_running_or_notify_cancel()]
+        if group:
+            try:
+                x = torch.stack([x for x, _ in group])
+                found = list(zip(group, self.model(x).unbind(), strict=True))
+            except Exception as error:
+                for _, answer in group:
+                    answer.set_exception(error)
+            else:
+                for (_, answer), row in found:
+                    answer.set_result(row)
 
     def close(self):
         with self.news:

@@ -33,11 +33,12 @@ def start(options: AppOptions) -> int:
     gc.disable()
     from tensortutor.course.catalog import UnknownLesson
     from tensortutor.course.problems import CourseError
+    from tensortutor.learner.places import UnknownPlace
     from tensortutor.ui.app import run_app
 
     try:
         return run_app(options)
-    except (CourseError, UnknownLesson) as error:
+    except (CourseError, UnknownLesson, UnknownPlace) as error:
         raise Refused(str(error)) from None
 
 

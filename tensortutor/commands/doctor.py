@@ -177,7 +177,12 @@ def pytorch(session: Session) -> Iterator[Finding]:
     except ImportError as error:
         yield Finding("pytorch", "missing", "no program can run", f"{error}.")
         return
-    interpreter = session.options.python or sys.executable
+    place = status.place
+    interpreter = place.interpreter if place else session.options.python or sys.executable
+    if place is not None:
+        job = f", job {place.job} of Slurm" if place.job else ""
+        value = f"{place.host}{job}, PyTorch was loaded in {place.load_s:.1f} s"
+        yield Finding("place", "ok", value)
     value = f"{status.torch}, Python {status.python}, {interpreter}"
     yield Finding("pytorch", "note" if status.caution else "ok", value, status.caution)
     for one in status.devices:
@@ -189,7 +194,7 @@ def pytorch(session: Session) -> Iterator[Finding]:
     if status.why_no_card:
         advice = "The lessons run on the processor. Those about GPUs say what they cannot show."
         yield Finding("device", "note", f"no GPU: {status.why_no_card}", advice)
-    elif len(status.devices) == 1 and shutil.which("nvidia-smi"):
+    elif place is None and len(status.devices) == 1 and shutil.which("nvidia-smi"):
         yield Finding(
             "device",
             "note",
@@ -199,7 +204,8 @@ def pytorch(session: Session) -> Iterator[Finding]:
     if status.layer == "full" or session.options.sandbox == status.layer:
         yield Finding("sandbox", "ok", status.layer)
     else:
-        advice = "" if shutil.which("bwrap") or sys.platform != "linux" else INSTALL
+        there = place is not None or shutil.which("bwrap") or sys.platform != "linux"
+        advice = "" if there else INSTALL
         yield Finding("sandbox", "note", f"{status.layer}: {status.why}", advice)
 
 

@@ -23,14 +23,15 @@ from tensortutor.report import Printer, neutral
 
 WIDEST_TABLE = 160
 MOST_ROOTS = 6
-FOLLOW_ALL = "Lines that say 'first N' were not followed past that pass; --lens-all follows all."
+FOLLOW_ALL = "Lines that say 'first N' were not followed past that pass; {} follows all."
 
 
 class View:
-    """Renders the lens's events as lines of text."""
+    """Renders the lens's events as lines of text. follow_all: the option that does so."""
 
-    def __init__(self, printer: Printer, source: str) -> None:
+    def __init__(self, printer: Printer, source: str, follow_all: str = "--lens-all") -> None:
         self._printer = printer
+        self._follow_all = follow_all
         self._source = source.splitlines()
 
     def event(self, event: Any) -> Iterator[str]:
@@ -55,7 +56,7 @@ class View:
                 for remark in lines.remarks(line):
                     yield f"line {line.line}: {neutral(remark)}"
             if any(line.first_only for line in trace.lines):
-                yield from self._sentences(FOLLOW_ALL)
+                yield from self._sentences(FOLLOW_ALL.format(self._follow_all))
         yield from self._sentences(trace.note)
 
     def broadcasts(self, broadcasts: Broadcasts) -> Iterator[str]:

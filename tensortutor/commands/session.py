@@ -22,6 +22,7 @@ from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.limits_consent import LimitsConsent, sentence
 from tensortutor.learner.paths import Paths
+from tensortutor.learner.places import UnknownPlace, find_place
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.unlock import Credit, credit, missing, state
@@ -242,6 +243,11 @@ class Session:
 
         if self._runner is not None:
             return self._runner
+        places = self.settings.places if self.options.on else ()
+        try:
+            place = find_place(self.options.on, places, self.options.python)
+        except UnknownPlace as error:
+            raise Refused(str(error)) from None
         settings = Settings(
             device=self.options.device,
             sandbox=self.options.sandbox,
@@ -249,6 +255,7 @@ class Session:
             scratch=self.paths.scratch,
             data=self.paths.data,
             preload=preload,
+            place=place,
         )
         runner = Runner(settings)
         try:
@@ -273,7 +280,8 @@ def chosen(options: AppOptions) -> str:
     """The options that a command needs to be repeated, as typed."""
     course = f" --course {shlex.quote(str(options.course))}" if options.course else ""
     device = f" --device {options.device}" if options.device != "auto" else ""
-    return course + device
+    on = f" --on {shlex.quote(options.on)}" if options.on else ""
+    return course + device + on
 
 
 def follow(runner: "Runner", job: Job, enough: Callable[[], bool] | None = None) -> Iterator[Event]:

@@ -13,8 +13,14 @@ ascii = true
 
 [class]
 folder = "/srv/torch24"
+
+[places.gpu]
+launch = "srun -p gpu --gres=gpu:1 -t 60"
+setup = ". /etc/profile; module load cuda"
+python = "/opt/torch/bin/python"
 """
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +29,7 @@ from tensortutor.course.limits import LIMITS, with_values
 from tensortutor.course.read_file import read_file
 from tensortutor.course.toml_tables import TomlError, parse_toml, show
 from tensortutor.learner.errors import reason
+from tensortutor.options import Place
 from tensortutor.protocol.jobs import Limits
 
 SWITCHES = {
@@ -31,7 +38,8 @@ SWITCHES = {
     "editor": ("close_brackets", "complete"),
 }
 """The tables with switches, and what each of them knows."""
-TABLES = ("limits", "look", "keys", "lens", "editor", "class")
+TABLES = ("limits", "look", "keys", "lens", "editor", "class", "places")
+PLACE = ("launch", "setup", "python")
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class LearnerSettings:
     its keys, not yet held against the bindings that there are. lens: look inside after each run.
     close_brackets, complete: the editor closes what is opened, and offers names behind a dot.
     motion: what scrolls may glide; otherwise nothing moves. class_folder: where the learner shares
-    with a class, "" for nowhere.
+    with a class, "" for nowhere. places: what `--on` knows by name.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -54,6 +62,7 @@ class LearnerSettings:
     complete: bool = True
     motion: bool = False
     class_folder: str = ""
+    places: tuple[Place, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -87,6 +96,7 @@ def read_settings(path: Path) -> LearnerSettings:
         reader.switch("editor", "complete", True),
         reader.switch("look", "motion", False),
         reader.class_folder(),
+        reader.places(),
         reader.finish(),
     )
 
@@ -141,6 +151,37 @@ class Reader:
             else:
                 self.say(f"keys.{short(name)} is not a key in quotes: {show(value)}.")
         return tuple(found)
+
+    def places(self) -> tuple[Place, ...]:
+        """The tables below `places`, each with a command and what goes with it."""
+        found = []
+        for name in self.table("places"):
+            entries = self._entries(name)
+            try:
+                launch = tuple(shlex.split(entries.pop("launch", "")))
+            except ValueError as error:
+                self.say(f"places.{short(name)}.launch cannot be read as a command: {error}.")
+                continue
+            if launch:
+                found.append(Place(name, launch, **entries))
+            else:
+                self.say(f'places.{short(name)} needs a command: launch = "ssh HOST".')
+        return tuple(found)
+
+    def _entries(self, name: str) -> dict[str, str]:
+        """What is understood of a place."""
+        entries = self.table("places")[name]
+        if not isinstance(entries, dict):
+            self.say(f"places.{short(name)} is not a table; begin it with [places.{short(name)}].")
+            return {}
+        for entry, value in entries.items():
+            if entry not in PLACE:
+                there = ", ".join(PLACE)
+                self.say(f"there is no places.{short(name)}.{short(entry)}; there are: {there}.")
+            elif not isinstance(value, str):
+                what = f"places.{short(name)}.{entry}"
+                self.say(f"{what} is not a text in quotes: {show(value)}.")
+        return {e: v for e, v in entries.items() if e in PLACE and isinstance(v, str)}
 
     def class_folder(self) -> str:
         """The folder of a class, a whole path; `~` stands for the learner's home."""

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from tensortutor.protocol.lens import Optimizers, Profile, Storage, TensorInfo, Tensors
 
+BAR_CELLS = 12
+"""The longest bar."""
+BLOCKS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█")
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -112,17 +115,20 @@ def optimizer_table(optimizers: Optimizers) -> Table:
     return Table(columns, tuple(rows), (2, 3), notes(optimizers.note))
 
 
-def profile_table(profile: Profile) -> Table:
-    """Operators by self time."""
+def profile_table(profile: Profile, by_memory: bool = False) -> Table:
+    """Operators, each with a bar for its own time, or for its own memory."""
     device = any(row.device_self_ms for row in profile.rows)
+    amounts = [abs(row.self_bytes) if by_memory else row.self_ms for row in profile.rows]
     columns = ["operator", "calls", "self", "total", "memory"] + ["device"] * device
     rows = []
-    for row in profile.rows:
+    for row, amount in zip(profile.rows, amounts, strict=True):
         cells = [row.name, f"{row.calls:,}", time(row.self_ms), time(row.total_ms),
                  size(row.self_bytes) if row.self_bytes else ""]  # fmt: skip
-        rows.append((*cells, time(row.device_self_ms)) if device else tuple(cells))
+        cells += [time(row.device_self_ms)] * device
+        rows.append((*cells, bar(amount / (max(amounts) or 1))))
     more = (f"{profile.left_out} more operators were left out.",) if profile.left_out else ()
     right = tuple(range(1, len(columns)))
+    columns.append("")
     return Table(tuple(columns), tuple(rows), right, (*more, *notes(profile.note)))
 
 
@@ -134,6 +140,12 @@ def share_table(profile: Profile) -> Table:
     )
     below = (f"{profile.steps:,} training steps.",) if rows else ()
     return Table(("part", "time", "share", ""), rows, (1, 2), below)
+
+
+def bar(share: float) -> str:
+    """From 0 to 1 as a bar; what is not 0 has at least a thin one."""
+    eighths = max(round(BAR_CELLS * 8 * share), share > 0)
+    return BLOCKS[8] * (eighths // 8) + BLOCKS[eighths % 8]
 
 
 def memory_table(profile: Profile) -> Table:

@@ -44,20 +44,53 @@ class DeviceInfo:
 
 
 @dataclass(frozen=True)
+class PlaceInfo:
+    """What the far end of a transport found out about the place where it is.
+
+    host: the machine's name. interpreter: the path of the one that has torch. layer, why: as in
+    `runner.sandbox.Layer`. libraries: folders for `Assist`. load_s: how long torch took to import.
+    job: the id of the Slurm job that it runs in, or "".
+    """
+
+    host: str
+    interpreter: str
+    layer: str
+    why: str
+    libraries: tuple[str, ...]
+    load_s: float
+    job: str = ""
+
+
+@dataclass(frozen=True)
 class Ready:
-    """The zygote has imported torch. why_no_card: of a build with CUDA that sees no card, or ""."""
+    """The zygote has imported torch. why_no_card: of a build with CUDA that sees no card, or "".
+
+    place: None on this machine.
+    """
 
     torch: str
     python: str
     devices: tuple[DeviceInfo, ...]
     why_no_card: str = ""
+    place: PlaceInfo | None = None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """From the near end of a transport: what has to happen before the zygote can be started."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The zygote cannot serve; the sentence says why."""
+    """The zygote cannot serve; the sentence says why.
+
+    needs_consent: nothing confines a program there, and the learner has not allowed that yet.
+    """
 
     sentence: str
+    needs_consent: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,19 +175,21 @@ class Exited:
     """From the keeper: the program's process is gone.
 
     signal: the signal that ended it, or 0. reason: "" or the limit that the keeper enforced
-    ("processes", "files", "memory").
+    ("processes", "files", "memory"). sentence: how the line to the keeper was lost, if this comes
+    from a transport and nobody knows how the program ended.
     """
 
     code: int
     signal: int = 0
     reason: str = ""
+    sentence: str = ""
 
 
 KINDS = {
     kind.__name__.lower(): kind
     for kind in (
         Setup, Ready, Failed, SpareMade, MakeSpare, Allow, Interrupt, Kill, Assignment, Ended,
-        Exited, Foresee, Assist, Question, Completions, Documentation,
+        Exited, Foresee, Assist, Waiting, Question, Completions, Documentation,
     )
 }  # fmt: skip
 

@@ -11,7 +11,6 @@ from tensortutor.protocol.framing import Decoder, ProtocolError, encode
 from tensortutor.protocol.setup import Allow, Assist, Kill, message_from_json, message_to_json
 from tensortutor.runner.errors import RunnerError
 from tensortutor.runner.run import send
-from tensortutor.runner.sandbox import library_packages
 from tensortutor.runner.zygote import Spare
 
 PATIENCE_S = 10.0
@@ -24,9 +23,10 @@ FILE_BYTES = 1 << 30
 class Assistant:
     """One assistant process, made when it is first wanted. Methods may be called by any thread."""
 
-    def __init__(self, take: Callable[[], Spare]) -> None:
-        """take: gives a waiting process. May raise RunnerError."""
+    def __init__(self, take: Callable[[], Spare], libraries: tuple[str, ...]) -> None:
+        """take: gives a waiting process. May raise RunnerError. libraries: as in `Assist`."""
         self._take = take
+        self._libraries = libraries
         self._lock = threading.Lock()
         self._spare: Spare | None = None
         self._decoder = Decoder()
@@ -70,7 +70,7 @@ class Assistant:
             os.set_blocking(spare.channel.fileno(), True)
             self._spare, self._decoder = spare, Decoder()
             send(spare.status, Allow(PROCESSES, FILE_BYTES, MEMORY_BYTES))
-            spare.channel.sendall(encode(message_to_json(Assist(library_packages()))))
+            spare.channel.sendall(encode(message_to_json(Assist(self._libraries))))
         return self._spare
 
     def _receive(self, spare: Spare, number: int) -> Answer | None:

@@ -89,9 +89,10 @@ class Run:
     def __init__(
         self,
         job: Job,
-        take: Callable[[], Iterator[Notice | Spare]],
+        take: Callable[[Callable[[], bool]], Iterator[Notice | Spare]],
         done: Callable[[], None],
     ) -> None:
+        """take: gives a waiting process; asks what it is given whether the run is stopped."""
         self._job = job
         self._take = take
         self._done = done
@@ -138,13 +139,16 @@ class Run:
     def _try(self, *, is_last: bool) -> Iterator[Event]:
         spare: Spare | None = None
         try:
-            for item in self._take():
+            for item in self._take(self._stop_asked.is_set):
                 if isinstance(item, Spare):
                     spare = item
                 else:
                     yield item
         except RunnerError as error:
-            yield Finished("lost", 70, str(error), self._ms())
+            if self._stop_asked.is_set():
+                yield Finished("stopped", 130, "Stopped before it began.", self._ms())
+            else:
+                yield Finished("lost", 70, str(error), self._ms())
             return
         assert spare is not None
         try:

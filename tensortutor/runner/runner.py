@@ -1,33 +1,29 @@
 """`Runner`: keeps a zygote and spares ready, and starts runs."""
 
+import json
+import os
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.protocol.events import Notice
 from tensortutor.protocol.jobs import Job
-from tensortutor.protocol.setup import Foresee, Setup
+from tensortutor.protocol.setup import Foresee, PlaceInfo, Setup
 from tensortutor.runner.assistant import Assistant
 from tensortutor.runner.devices import Device, choose, devices_of
+from tensortutor.runner.environment import environment
 from tensortutor.runner.errors import NoSandbox, RunnerError
-from tensortutor.runner.interpreter import inspect_interpreter
+from tensortutor.runner.launch import plan
 from tensortutor.runner.run import Run
-from tensortutor.runner.sandbox import (
-    Layer,
-    bubblewrap,
-    choose_layer,
-    data_folder,
-    own_folders,
-    readable_paths,
-    scratch_folder,
-)
+from tensortutor.runner.sandbox import PACKAGE, Layer, library_packages
 from tensortutor.runner.settings import Settings
 from tensortutor.runner.versions import caution
 from tensortutor.runner.zygote import Spare, Zygote
 
 LOADING = "PyTorch is being loaded; your program starts as soon as it is there."
+LOOK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,9 @@ class Status:
 
     why: why the layer is no stronger one; when failed, the sentence. needs_consent: it failed
     because nothing confines a program here; `allow_limits` is the way on. caution: what to know of
-    this torch, or "". why_no_card: why a PyTorch with CUDA sees no card, or "".
+    this torch, or "". why_no_card: why a PyTorch with CUDA sees no card, or "". place: where
+    programs run, or None for this machine. waiting_for: what has to happen before it can be loaded
+    there, or "".
     """
 
     state: str
@@ -49,6 +47,8 @@ class Status:
     python: str = ""
     caution: str = ""
     why_no_card: str = ""
+    place: PlaceInfo | None = None
+    waiting_for: str = ""
 
 
 class Runner:
@@ -77,15 +77,15 @@ class Runner:
             zygote = self._zygote
             if self._failure:
                 return Status("failed", layer.name, self._failure, self._needs_consent)
-            if zygote is None:
+            if zygote is None or zygote.failure:
                 return Status("cold", layer.name, layer.why)
             if zygote.ready is None or self._device is None:
-                return Status("loading", layer.name, layer.why)
+                return Status("loading", layer.name, layer.why, waiting_for=zygote.waiting_for)
             return Status(
                 "ready", layer.name, layer.why, device=self._device,
                 devices=devices_of(zygote.ready.devices), torch=zygote.ready.torch,
                 python=zygote.ready.python, caution=caution(zygote.ready.torch),
-                why_no_card=zygote.ready.why_no_card,
+                why_no_card=zygote.ready.why_no_card, place=zygote.ready.place,
             )  # fmt: skip
 
     @property
@@ -111,7 +111,7 @@ class Runner:
 
     def start(self, job: Job) -> Run:
         """A run of this job; nothing happens until it is iterated over."""
-        return Run(job, lambda: self._take(job), self._one_done)
+        return Run(job, lambda stopped: self._take(job, stopped), self._one_done)
 
     def attend(self) -> None:
         """Have somebody ready to answer questions, in the background, once PyTorch is there."""
@@ -152,10 +152,15 @@ class Runner:
         except RunnerError:
             return  # `status` has it, and the next run will say it
 
-    def _serving(self) -> Zygote:
-        """A zygote that has imported torch; started, or started again after its death."""
+    def _serving(self, stopped: Callable[[], bool] = lambda: False) -> Zygote:
+        """A zygote that has imported torch; started, or started again after its death.
+
+        stopped: whether nobody wants it any more. Raises RunnerError.
+        """
         with self._starting:
             zygote = self._living()
+            if zygote is None and stopped():
+                raise RunnerError("Stopped.")
             if zygote is None:
                 zygote = self._start()
             return zygote
@@ -171,6 +176,7 @@ class Runner:
         return zygote
 
     def _start(self) -> Zygote:
+        zygote: Zygote | None = None
         try:
             if self._closed:
                 raise RunnerError("The runner is closed.")
@@ -180,31 +186,75 @@ class Runner:
         except RunnerError as error:
             with self._lock:
                 failed, self._zygote = self._zygote, None
-                self._failure = str(error)
+                given_up = zygote is not None and failed is None
+                self._failure = "" if given_up else str(error)
                 self._needs_consent = isinstance(error, NoSandbox)
             if failed is not None:
                 failed.close()
             raise
         with self._lock:
             self._device, self._failure = device, ""
+            if ready.place is not None:
+                self._layer = Layer(ready.place.layer, ready.place.why)
         return zygote
 
     def _launch(self) -> Zygote:
-        interpreter = inspect_interpreter(self._settings.python or sys.executable)
-        data = data_folder(self._settings.data)
-        writable = own_folders(self._settings.write)
-        readable = readable_paths(interpreter) + data + own_folders(self._settings.read) + writable
-        scratch = scratch_folder(self._settings.scratch)
-        full = [*bubblewrap(readable, scratch, writable), interpreter.path]
-        layer = choose_layer(self._settings.sandbox, full)
-        setup = Setup(
-            layer=layer.name, scratch=str(scratch), readable=readable,
-            preload=self._settings.preload, data="".join(data), writable=writable,
+        settings = self._settings
+        wanted = Setup(
+            layer=settings.sandbox, scratch=str(settings.scratch.absolute()),
+            readable=tuple(str(folder.resolve()) for folder in settings.read),
+            preload=settings.preload, data=str(settings.data or ""),
+            writable=tuple(str(folder.resolve()) for folder in settings.write),
         )  # fmt: skip
-        zygote = Zygote(interpreter, setup)
+        if settings.place is not None:
+            script = os.path.join(PACKAGE, "transport", "__main__.py")
+            near = (sys.executable, script, json.dumps(asdict(settings.place)))
+            layer, zygote = None, Zygote(near, wanted, os.environ, longest_start_s=None)
+        else:
+            launch = plan(settings.python or sys.executable, wanted)
+            layer, zygote = (
+                launch.layer,
+                Zygote(launch.command, launch.setup, environment(many_runs=settings.preload)),
+            )
         with self._lock:
             self._layer, self._zygote, self._failure = layer, zygote, ""
         return zygote
+
+    def _load(self, stopped: Callable[[], bool]) -> Iterator[Notice]:
+        """Wait for PyTorch, and tell what for, until it is there or the run is stopped."""
+        yield Notice(LOADING)
+        over = threading.Event()
+        errors: list[RunnerError] = []
+
+        def serve() -> None:
+            try:
+                self._serving(stopped)
+            except RunnerError as error:
+                errors.append(error)
+            finally:
+                over.set()
+
+        threading.Thread(target=serve, name="load", daemon=True).start()
+        told = ""
+        while not over.wait(LOOK_S):
+            if stopped():
+                self._give_up_place()
+                raise RunnerError("Stopped.")
+            waiting_for = self.status.waiting_for
+            if waiting_for and waiting_for != told:
+                told = waiting_for
+                yield Notice(f"{waiting_for[0].upper()}{waiting_for[1:]}.")
+        if errors:
+            raise errors[0]
+
+    def _give_up_place(self) -> None:
+        """Ask no longer for a place that is not there yet."""
+        with self._lock:
+            zygote = self._zygote
+            if self._settings.place is None or zygote is None or zygote.ready is not None:
+                return
+            self._zygote = None
+        zygote.close()
 
     # --- runs ---
 
@@ -215,13 +265,13 @@ class Runner:
         assert zygote.ready is not None
         return choose(job.device, devices_of(zygote.ready.devices)).name
 
-    def _take(self, job: Job) -> Iterator[Notice | Spare]:
+    def _take(self, job: Job, stopped: Callable[[], bool]) -> Iterator[Notice | Spare]:
         with self._lock:
             self._running += 1
             self._cancel_idle()
             loading = self._zygote is None or self._zygote.ready is None
         if loading:
-            yield Notice(LOADING)
+            yield from self._load(stopped)
         for attempt in (1, 2):
             zygote = self._serving()
             try:
@@ -273,7 +323,9 @@ class Runner:
             if self._closed or zygote is None or zygote.ready is None or zygote.failure:
                 return None
             if self._assistant is None or self._attended is not zygote:
-                self._assistant = Assistant(lambda: self._one_more(zygote))
+                there = zygote.ready.place
+                libraries = library_packages() if there is None else there.libraries
+                self._assistant = Assistant(lambda: self._one_more(zygote), libraries)
                 self._attended = zygote
             return self._assistant
 

@@ -38,6 +38,8 @@ def after_ended(ended: Ended, error: Raised | None, limits: Limits, ms: float) -
 
 def after_exited(exited: Exited, limits: Limits, ms: float) -> Finished:
     """The program's process went away without a word of its own."""
+    if exited.sentence:
+        return Finished("lost", 70, exited.sentence, ms)
     if exited.reason == "processes":
         text = f"Ended: it started more than {limits.processes} processes."
         return Finished("processes", exited.code, text, ms)

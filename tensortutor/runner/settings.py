@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensortutor.options import Place
+
 LAYERS = ("full", "landlock", "limits")
 
 
@@ -15,8 +17,9 @@ class Settings:
     lesson. idle_s: let go of PyTorch after so long without a run. spares: processes kept waiting.
     data: a folder that programs may read, made if it is not there: the learner's own files.
     read, write: more folders that programs may read, or read and write: they must be there.
-    preload: have the slow parts of torch imported before the first run; it pays where many runs
-    follow.
+    preload: many runs follow: have the slow parts of torch imported before the first, and let the
+    threads of several programs share the cores. place: where programs run, None for this machine;
+    python is then of no meaning.
     """
 
     scratch: Path
@@ -29,3 +32,4 @@ class Settings:
     data: Path | None = None
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
+    place: Place | None = None

@@ -7,8 +7,8 @@ import socket
 import subprocess
 import threading
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tensortutor.protocol.framing import Decoder, ProtocolError, encode
@@ -19,13 +19,11 @@ from tensortutor.protocol.setup import (
     Ready,
     Setup,
     SpareMade,
+    Waiting,
     message_from_json,
     message_to_json,
 )
-from tensortutor.runner.environment import environment
-from tensortutor.runner.errors import RunnerError
-from tensortutor.runner.interpreter import Interpreter
-from tensortutor.runner.sandbox import PACKAGE, bubblewrap
+from tensortutor.runner.errors import NoSandbox, RunnerError
 
 LONGEST_START_S = 180.0
 """Importing torch from a cold network file system can take minutes."""
@@ -59,7 +57,17 @@ class Spare:
 class Zygote:
     """One zygote process. All methods may be called from any thread."""
 
-    def __init__(self, interpreter: Interpreter, setup: Setup) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        setup: Setup,
+        environment: Mapping[str, str],
+        longest_start_s: float | None = LONGEST_START_S,
+    ) -> None:
+        """command: what starts it, without the number of its control socket, which comes last.
+
+        longest_start_s: None where the command itself gives up in time.
+        """
         self._control, theirs = socket.socketpair()
         self._changed = threading.Condition()
         self._spares: list[Spare] = []
@@ -67,16 +75,17 @@ class Zygote:
         self._ready: Ready | None = None
         self._foreseen: Foresee | None = None
         self._failure = ""
+        self._needs_consent = False
+        self._waiting_for = ""
+        self._longest_start_s = longest_start_s
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
-        script = str(PACKAGE / "worker" / "__main__.py")
-        command = [interpreter.path, script, str(theirs.fileno())]
-        if setup.layer == "full":
-            command = bubblewrap(setup.readable, Path(setup.scratch), setup.writable) + command
+        words = [*command, str(theirs.fileno())]
         started = threading.Event()
         # Started by the thread that listens to it and lives as long: bubblewrap's
         # --die-with-parent means the thread that started it, not the process.
         threading.Thread(
-            target=self._serve, args=(command, theirs, setup, started), name="zygote", daemon=True
+            target=self._serve, args=(words, theirs, setup, started), name="zygote", daemon=True
         ).start()
         started.wait()
 
@@ -86,6 +95,11 @@ class Zygote:
         return self._ready
 
     @property
+    def waiting_for(self) -> str:
+        """What has to happen before it can be started, or ""."""
+        return self._waiting_for
+
+    @property
     def failure(self) -> str:
         """Why it cannot serve, or ""."""
         return self._failure
@@ -93,11 +107,11 @@ class Zygote:
     def wait_ready(self) -> Ready:
         """Block until torch is imported. Raises RunnerError."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ready or self._failure, LONGEST_START_S)
+            self._changed.wait_for(lambda: self._ready or self._failure, self._longest_start_s)
             if self._failure:
-                raise RunnerError(self._failure)
+                raise (NoSandbox if self._needs_consent else RunnerError)(self._failure)
             if self._ready is None:
-                raise RunnerError(f"PyTorch was not there after {LONGEST_START_S:g} s.")
+                raise RunnerError(f"PyTorch was not there after {self._longest_start_s:g} s.")
             return self._ready
 
     def ask(self, wanted: int, device: str) -> None:
@@ -160,7 +174,7 @@ class Zygote:
     ) -> None:
         try:
             self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], env=environment(),
+                command, pass_fds=[theirs.fileno()], env=self._environment,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 start_new_session=True,
             )  # fmt: skip
@@ -193,8 +207,11 @@ class Zygote:
         with self._changed:
             if isinstance(message, Ready):
                 self._ready = message
+            elif isinstance(message, Waiting):
+                self._waiting_for = message.reason
             elif isinstance(message, Failed):
-                self._failure = message.sentence
+                self._failure = self._failure or message.sentence
+                self._needs_consent = message.needs_consent
             elif isinstance(message, SpareMade):
                 channel, status, out, err = (descriptors.popleft() for _ in range(4))
                 sockets = (socket.socket(fileno=channel), socket.socket(fileno=status))

@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -34,6 +35,7 @@ from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.search.search_app import SearchApp
 from tensortutor.ui.terminal import symbols
+from tensortutor.ui.theme_choice import ThemeChoice
 
 if TYPE_CHECKING:
     from tensortutor.course.explain import Explainer
@@ -97,23 +99,33 @@ class TutorApp(SearchApp):
         self._said_failure = False
         self._said_caution = False
         self.animation_level = "full" if self.settings.motion else "none"
-        self.register_theme(theme.TUTOR)
+        for own_theme in theme.THEMES:
+            self.register_theme(own_theme)
+        self._theme_choice = ThemeChoice(self.settings.theme, lambda: self.ui_state, os.environ)
         self._take_theme()
         self._take_keys()
         self.set_class(symbols.current().ascii, "-ascii")
 
     def _take_theme(self) -> None:
-        """The theme of the settings file, else the one that was chosen last."""
-        name = self.settings.theme or self.ui_state.get("theme", theme.NAME)
+        """The theme of the settings file, else the one chosen last, else by the background."""
+        choice = self._theme_choice
+        name = choice.name
         if name not in self.available_themes:
             self._notices += (f"There is no theme {name!r}; Palette, Theme lists them.",)
-            name = theme.NAME
+            name = choice.fallback()
         self.theme = name
 
-    def _watch_theme(self, name: str) -> None:
-        super()._watch_theme(name)
-        if not self.settings.theme:
-            self.ui_state.put("theme", name)
+    def _follow_background(self) -> None:
+        """Ask the terminal for its background if that decides; remember what is chosen."""
+        choice = self._theme_choice
+        self.theme_changed_signal.subscribe(self, lambda theme: choice.changed(theme.name))
+
+        def answered(replies: Sequence[str]) -> None:
+            if choice.is_automatic:
+                self.theme = choice.answered(replies)
+
+        if choice.is_automatic:
+            self.ask_terminal(theme.QUERY, answered)
 
     def _take_keys(self) -> None:
         if self.settings.keys:
@@ -143,6 +155,7 @@ class TutorApp(SearchApp):
 
             self.tell(begun(self))
         self._catch_signals()
+        self._follow_background()
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -195,6 +208,8 @@ class TutorApp(SearchApp):
         if self._is_let_go and isinstance(event, Key):
             self._is_let_go = False
             self.runner.warm()
+        if isinstance(event, Key):
+            self.notice_was_read()
         if isinstance(event, Key) and event.is_forwarded and self.screen_stack:
             screen = self.screen
             if isinstance(screen, TutorScreen) and screen.take_stray(event):
@@ -426,10 +441,12 @@ class TutorApp(SearchApp):
 def run_app(options: AppOptions) -> int:
     """Open the app and return its exit status.
 
-    Raises CourseError, UnknownLesson or StorageError, whose texts are sentences for the learner.
+    Raises CourseError, UnknownLesson, UnknownPlace or StorageError, whose texts are sentences for
+    the learner.
     """
     from tensortutor.course.catalog import find_course, find_lesson, open_course
     from tensortutor.learner.paths import Paths
+    from tensortutor.learner.places import find_place
 
     if options.teach:
         from tensortutor.learner.classroom import classroom, unlocked
@@ -447,16 +464,17 @@ def run_app(options: AppOptions) -> int:
         from tensortutor.runner import Runner as RealRunner
         from tensortutor.runner import Settings
 
-        settings = Settings(
+        own_settings = Settings(
             paths.scratch, options.device, options.sandbox, options.python, data=paths.data,
             read=(*own.read, *([own.folder] if own.folder else [])) if own else (),
-            write=own.write if own else (),
+            write=own.write if own else (), place=place,
         )  # fmt: skip
-        return RealRunner(settings)
+        return RealRunner(own_settings)
 
+    settings = read_settings(paths.settings)
+    place = find_place(options.on, settings.places, options.python)
     runner = LazyRunner(make_runner)
     progress = Progress.open(paths)
-    settings = read_settings(paths.settings)
     if settings.ascii:
         symbols.use_ascii()
     sharing = None if options.teach else sharing_for(settings, paths)

@@ -1,5 +1,7 @@
 """The app for whoever teaches a class that shares a folder: one screen, no programs."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -8,12 +10,14 @@ from textual.screen import Screen
 
 from tensortutor.course.model import Course
 from tensortutor.learner.settings import LearnerSettings
+from tensortutor.learner.ui_state import UiState
 from tensortutor.ui import key_bindings, theme
 from tensortutor.ui.keymap import keymap
 from tensortutor.ui.screens.class_board import ClassScreen
 from tensortutor.ui.screens.help import help_page
 from tensortutor.ui.terminal import symbols
 from tensortutor.ui.terminal.terminal_app import TerminalApp
+from tensortutor.ui.theme_choice import ThemeChoice
 
 
 class ClassApp(TerminalApp):
@@ -32,11 +36,24 @@ class ClassApp(TerminalApp):
         self._folder = folder
         self._course = course
         self.animation_level = "full" if settings.motion else "none"
-        self.register_theme(theme.TUTOR)
-        self.theme = settings.theme if settings.theme in self.available_themes else theme.NAME
+        for own_theme in theme.THEMES:
+            self.register_theme(own_theme)
+        memory = UiState(None)
+        self._theme_choice = choice = ThemeChoice(settings.theme, lambda: memory, os.environ)
+        self.theme = choice.name if choice.name in self.available_themes else choice.fallback()
         if settings.keys:
             self.set_keymap(keymap(settings.keys)[0])
         self.set_class(symbols.current().ascii, "-ascii")
+
+    def on_mount(self) -> None:
+        """Take the theme that fits the terminal's background, if none is set."""
+        choice = self._theme_choice
+
+        def answered(replies: Sequence[str]) -> None:
+            self.theme = choice.answered(replies)
+
+        if choice.is_automatic:
+            self.ask_terminal(theme.QUERY, answered)
 
     def get_default_screen(self) -> Screen[None]:
         """The class."""

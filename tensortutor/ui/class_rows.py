@@ -17,7 +17,7 @@ COLUMNS = (8, 7, 6, 6, 10)
 LEAST = 16
 """Cells that the name of a lesson keeps; in less room columns go, the last first."""
 LOOKS = {"help": "bold $text-warning", "stuck": "$text-error", "passed": "$text-success"}
-DIM = "$foreground 55%"
+DIM = "$foreground 66%"
 
 
 def lesson_name(course: Course, id: str) -> OutsideText:

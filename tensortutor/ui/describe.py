@@ -113,7 +113,10 @@ def status(now: Status) -> str:
     if now.state == "failed":
         return f"{symbols.current().failed} PyTorch is not available"
     if now.state == "ready" and now.device is not None:
-        return f"{now.layer} {symbols.current().dot} {device(now.device)}"
+        where = f"{now.place.host} {symbols.current().dot} " if now.place is not None else ""
+        return f"{where}{now.layer} {symbols.current().dot} {device(now.device)}"
+    if now.state == "loading" and now.waiting_for:
+        return now.waiting_for
     return "PyTorch is loading" if now.state == "loading" else ""
 
 

@@ -69,6 +69,7 @@ LESSON = [
     _key("lesson.point", "t", "point", "Look there, or try it; again: take the edit back"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results", show=True),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
+    _key("lesson.card", "y", "card", "Save a picture of code, plot and checks"),
     _key("lesson.wider", "greater_than_sign", "widen(1)", "More room for the text"),
     _key("lesson.narrower", "less_than_sign", "widen(-1)", "Less room for the text"),
     _key("lesson.higher", "plus", "heighten(1)", "More room for the results"),

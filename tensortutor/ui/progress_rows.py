@@ -64,16 +64,16 @@ def chapter_row(one: ChapterStanding, is_open: bool, width: int) -> Content:
     """A chapter in one line."""
     signs = symbols.current()
     fold = signs.opened if is_open else signs.closed
-    left = Content.styled(f"{fold} {one.chapter.number:>2}  ", "$foreground 55%") + OutsideText(
+    left = Content.styled(f"{fold} {one.chapter.number:>2}  ", "$foreground 66%") + OutsideText(
         one.chapter.title
     ).styled("bold")
     full, empty = describe.bar(one.passed, len(one.lessons), BAR)
     well = one.count(Level.WELL)
     right = [
-        Content.styled(full, "$accent") + Content.styled(empty, "$foreground 55%"),
+        Content.styled(full, "$accent") + Content.styled(empty, "$foreground 66%"),
         Content(f"{one.passed}/{len(one.lessons)}".rjust(7)),
         Content((f"{well} well" if one.passed else "").rjust(8)),
-        Content.styled(time(one.seconds).rjust(12), "$foreground 55%"),
+        Content.styled(time(one.seconds).rjust(12), "$foreground 66%"),
     ]
     return row(left, Content("").join(right), width)
 
@@ -83,9 +83,9 @@ def lesson_row(one: Standing, name: str, width: int) -> Content:
     look = {Level.WELL: "$text-success", Level.HELPED: "$text-warning"}.get(one.level, "")
     left = Content.styled(f"      {mark(one.level)} ", look) + OutsideText(name).title
     right = [
-        Content.styled(one.level.value.ljust(17), look or "$foreground 55%"),
-        Content.styled(counted(one.attempts, "check").rjust(10), "$foreground 55%"),
-        Content.styled(time(one.seconds).rjust(12), "$foreground 55%"),
+        Content.styled(one.level.value.ljust(17), look or "$foreground 66%"),
+        Content.styled(counted(one.attempts, "check").rjust(10), "$foreground 66%"),
+        Content.styled(time(one.seconds).rjust(12), "$foreground 66%"),
     ]
     return row(left, Content("").join(right), width)
 

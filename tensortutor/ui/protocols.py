@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tensortutor.protocol.assist import Answer, Question
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.jobs import Job
+    from tensortutor.protocol.setup import PlaceInfo
 
 
 class Device(Protocol):
@@ -50,6 +51,14 @@ class Status(Protocol):
     @property
     def why(self) -> str:
         """Why no stronger layer, or the sentence of a failure."""
+
+    @property
+    def place(self) -> PlaceInfo | None:
+        """Where programs run, None for this machine."""
+
+    @property
+    def waiting_for(self) -> str:
+        """What has to happen before PyTorch can be loaded in that place, or ""."""
 
     @property
     def needs_consent(self) -> bool:

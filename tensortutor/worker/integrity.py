@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from operator import attrgetter, is_not
 from types import FunctionType, ModuleType
 from typing import Any
@@ -153,7 +154,7 @@ class Snapshot:
         self.imported |= {module.__name__: module for module in (*OUTER, contextlib, *REPORTING)}
         # Taken now: when they are needed, their names may mean something else.
         self.clear = (sys.settrace, sys.setprofile, threading.settrace, threading.setprofile)
-        self.monitoring = getattr(sys, "monitoring", None)  # from Python 3.12 on
+        self.monitoring = Monitoring.of_python()
         self.callbacks = list(gc.callbacks)
         own = private_copies()
         self._accept, self._restore, self._leave, self._is_changed = (
@@ -205,6 +206,9 @@ class Snapshot:
 
 def restore(snapshot: Snapshot, parts: tuple[SavedNames, ...]) -> None:
     """Undo replacements and deletions since then; stop tracing, timers and callbacks."""
+    if snapshot.monitoring is not None:
+        # First: its callbacks run within every call from here on.
+        stop_monitoring(snapshot.monitoring)
     for clear in snapshot.clear:
         clear(None)
     for part in parts:
@@ -212,19 +216,39 @@ def restore(snapshot: Snapshot, parts: tuple[SavedNames, ...]) -> None:
             put_back(part)
             accept(part)
     accept(snapshot.sealed)
-    if snapshot.monitoring is not None:
-        stop_monitoring(snapshot.monitoring)
     sys.modules.update(snapshot.imported)
     gc.callbacks[:] = snapshot.callbacks
     for timer in TIMERS:
         signal.setitimer(timer, 0)
 
 
-def stop_monitoring(monitoring: Any) -> None:
+@dataclass(frozen=True)
+class Monitoring:
+    """The functions of sys.monitoring, taken while their names still mean them."""
+
+    events: tuple[int, ...]
+    register_callback: Callable[[int, int, None], object]
+    get_tool: Callable[[int], str | None]
+    set_events: Callable[[int, int], None]
+    free_tool_id: Callable[[int], None]
+
+    @classmethod
+    def of_python(cls) -> "Monitoring | None":
+        """This Python's; None before 3.12."""
+        module: Any = getattr(sys, "monitoring", None)
+        if module is None:
+            return None
+        events = tuple(number for number in vars(module.events).values() if number)
+        return cls(
+            events, module.register_callback, module.get_tool, module.set_events,
+            module.free_tool_id,
+        )  # fmt: skip
+
+
+def stop_monitoring(monitoring: Monitoring) -> None:
     """End every tool of sys.monitoring: what it watches, and what it calls then."""
-    events = [number for number in vars(monitoring.events).values() if number]
     for tool in TOOLS:
-        for event in events:  # they outlast a tool that has been let go
+        for event in monitoring.events:  # they outlast a tool that has been let go
             monitoring.register_callback(tool, event, None)
         if monitoring.get_tool(tool) is not None:
             monitoring.set_events(tool, 0)

@@ -8,7 +8,6 @@ from torch.overrides import TorchFunctionMode
 
 from tensortutor.protocol.events import Judged, Notice, Output, Verdict
 from tensortutor.protocol.jobs import Job, Judge
-from tensortutor.runner import Runner, Settings
 from tensortutor.worker.judge import seen
 
 CHECKS = """
@@ -36,11 +35,9 @@ def double(x):
 NAMES = ("doubles a vector", "does not add", "multiplies once")
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), device="cpu")) as runner:
-        runner.prepare()
-        yield runner
+@pytest.fixture
+def runner(runner_anywhere):
+    return runner_anywhere
 
 
 def judge(runner, source, seeds=(1,), variant="", checks=CHECKS, names=NAMES):

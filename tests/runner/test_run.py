@@ -10,11 +10,9 @@ from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.runner import Runner, Settings
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), device="cpu")) as runner:
-        runner.prepare()
-        yield runner
+@pytest.fixture
+def runner(runner_anywhere):
+    return runner_anywhere
 
 
 def run(runner, source, **more):

@@ -15,6 +15,7 @@ from tensortutor.protocol.events import (
     Verdict,
 )
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import PlaceInfo
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class FakeStatus:
     why: str = ""
     needs_consent: bool = False
     caution: str = ""
+    place: PlaceInfo | None = None
+    waiting_for: str = ""
 
 
 DONE = Finished("done", 0, "The program is done.", 12.0)

@@ -11,6 +11,7 @@ import pytest
 
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import PlaceInfo
 from tensortutor.ui import describe
 from tensortutor.ui.running.event_batcher import MOST_TEXT, Feed
 from tensortutor.ui.running.lazy_runner import LazyRunner
@@ -19,6 +20,7 @@ from tensortutor.ui.screens.search import SearchScreen
 from tensortutor.ui.terminal import symbols
 from tests.ui.courses import STARTER
 from tests.ui.fakes import DONE, FakeDevice, FakeRunner, FakeStatus, plays, waits
+from tests.ui.test_drawings import drawn
 from tests.ui.test_lesson import PRACTICE, RUN, arrive, ended, told
 
 JOB = Job("", "x.py")
@@ -49,6 +51,12 @@ async def test_the_footer_names_device_and_layer(setting, until):
         await until(pilot, lambda: "full · cuda:0 H200 12/139 GiB" in bar(app))
         setting.runner.status = FakeStatus("loading", None, "")
         await until(pilot, lambda: "PyTorch is loading" in bar(app))
+        waiting = "waiting for Slurm: Resources (job 5)"
+        setting.runner.status = FakeStatus("loading", None, "", waiting_for=waiting)
+        await until(pilot, lambda: waiting in bar(app))
+        there = PlaceInfo("gpu7", "/py", "landlock", "", (), 9.0)
+        setting.runner.status = FakeStatus(device=FakeDevice(), layer="landlock", place=there)
+        await until(pilot, lambda: "gpu7 · landlock · cpu" in bar(app))
 
 
 def bar(app) -> str:
@@ -145,9 +153,47 @@ async def test_an_action_with_a_word_that_begins_so_is_the_first_in_the_palette(
         await pilot.press("ctrl+p", "s")
         found = app.screen.query("OptionList").first()
         await until(pilot, lambda: any("Shapes" in str(row.prompt) for row in found.options))
-        names = [str(row.prompt).splitlines()[0] for row in found.options]
+        names = [str(row.prompt).partition("  ")[0] for row in found.options]
         lesson = next(n for n, name in enumerate(names) if "Shapes" in name)
         assert {"Search", "Step aside", "Search the course"} <= set(names[:lesson])
+
+
+async def test_the_palette_opens_with_what_was_chosen_most(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+
+    async def first(pilot, count=1):
+        await pilot.press("ctrl+p")
+        rows = app.screen.query("OptionList").first()
+        await until(pilot, lambda: rows.option_count > count)
+        return [str(row.prompt) for row in rows.options[:count]]
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        assert await first(pilot, 2) == ["Run  F5", "Check  F9"], "one row each, in our order"
+        await pilot.press(*"profiler")
+        rows = app.screen.query("OptionList").first()
+        await until(pilot, lambda: "Run under the profiler" in str(rows.options[0].prompt))
+        await pilot.press("enter")
+        await until(pilot, lambda: "The program is done." in ended(screen))
+        assert await first(pilot) == ["Run under the profiler  P"]
+
+
+async def test_a_notice_stands_in_the_bottom_row_and_covers_nothing(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        screen = await arrive(pilot, until)
+        rows = len(drawn(screen).splitlines())
+        app.tell("Short [one].")
+        await until(pilot, lambda: drawn(screen).splitlines()[-1].strip() == "› Short [one].")
+        app.tell("Long: " + "word " * 20 + "end.")
+        await until(pilot, lambda: drawn(screen).splitlines()[-1].strip().endswith("end."))
+        assert screen.keys.region.height == 2, "wrapped, with the one that was not read yet"
+        assert "Short [one]. Long:" in drawn(screen)
+        assert "╰" in drawn(screen).splitlines()[-3], "no frame is covered"
+        assert drawn(screen).count("Long:") == 1, "it is said in one place"
+        app.clear_notifications()
+        await until(pilot, lambda: "Run" in drawn(screen).splitlines()[-1])
+        assert len(drawn(screen).splitlines()) == rows
 
 
 async def test_nothing_of_the_course_is_read_as_markup(setting, until):

@@ -10,6 +10,7 @@ from tensortutor.protocol.events import Raised
 from tensortutor.ui.lesson.line_notes import expression_at
 from tensortutor.ui.screens.tensor import TensorScreen
 from tensortutor.ui.widgets.code import fitting
+from tensortutor.ui.widgets.graph_tree import PARTS
 from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
 from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.ui.fakes import judges, plays
@@ -165,7 +166,7 @@ async def test_a_tensor_opens_and_its_index_walks_through_the_storage(setting, u
 async def test_the_walk_through_the_graph_says_what_each_node_does(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(160, 50)) as pilot:
-        screen = await run(pilot, until, setting, GRAPH)
+        screen = await run(pilot, until, setting, TRACE, GRAPH)
         screen.results.show(GraphPane)
         screen.query_one("#graph").focus()
         said = screen.query_one("#graph-step")
@@ -175,6 +176,7 @@ async def test_the_walk_through_the_graph_says_what_each_node_does(setting, unti
             "and passes f32[3] to w."
         )
         await pilot.press("full_stop", "full_stop")
+        assert str(said.render()).startswith("3 of 3, line 2: ")
         assert "is added to w.grad" in str(said.render())
         await pilot.press("comma")
         assert str(said.render()).startswith("2 of 3")
@@ -190,9 +192,71 @@ async def test_a_profile_is_asked_for_and_sorted(setting, until):
         assert setting.runner.jobs[0].look.profile
         assert front(screen) == "Profile"
         assert "Operators by self time" in drawn(screen)
+        assert bars(screen) == {"aten::mm": "██████▋", "aten::add": "████████████"}
         screen.query_one(ProfilePane).query("VerticalScroll").first().focus()
         await pilot.press("o")
         await until(pilot, lambda: "Operators by memory" in drawn(screen))
+        assert bars(screen) == {"aten::mm": "████████████"}
+
+
+def made(line, name, words, count=1):
+    return lens.Line(line, line, count, (lens.Made(name, words),))
+
+
+async def test_a_shape_that_is_another_than_in_the_last_run_says_what_it_was(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(120, 40)) as pilot:
+        first = lens.Trace((made(3, "w", "f32[4, 10]"), made(5, "loss", "f32[]")))
+        screen = await run(pilot, until, setting, first)
+        assert screen.editor.note_of(2) == "w: f32[4, 10]"
+        second = lens.Trace((made(3, "w", "f32[4, 12]"), made(5, "loss", "f32[]")))
+        screen = await run(pilot, until, setting, second)
+        assert screen.editor.note_of(2) == "w: was f32[4, 10], now f32[4, 12]"
+        assert screen.editor.note_of(4) == "loss: f32[]"
+        await run(pilot, until, setting, lens.Trace((made(3, "w", "f32[4, 12]"),)))
+        assert screen.editor.note_of(2) == "w: f32[4, 12]"
+        await pilot.press("f8", "f7")
+        await until(pilot, lambda: screen.session.index == RUN)
+        await run(pilot, until, setting, first)
+        assert screen.editor.note_of(2) == "w: f32[4, 10]", "another step has no last run"
+
+
+async def test_the_tensor_of_the_cursors_line_stands_below_the_code(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    values = ("0.0", "1.0", "nan", "3.0")
+    info = replace(
+        TENSORS.tensors[0], name="w[/]", words="f32[4]", sample=lens.Sample((0,), range(4), values),
+        stats=lens.Stats(4, nan=1, minimum=0.0, mean=1.3, maximum=3.0),
+    )  # fmt: skip
+    async with app.run_test(size=(120, 40)) as pilot:
+        trace = lens.Trace((made(3, "w[/]", "f32[4]"), made(4, "step", "f32[]")))
+        screen = await run(pilot, until, setting, trace, replace(TENSORS, tensors=(info,)))
+        screen.panes.turn_to("editor")
+        await pilot.press("down", "down")
+        shown = "w[/] f32[4]  ██?█  0 to 3  1 NaN"
+        await until(pilot, lambda: shown in drawn(screen))
+        await pilot.press("down")
+        await until(pilot, lambda: "0 to 3" not in drawn(screen))
+        await pilot.press("up")
+        await until(pilot, lambda: shown in drawn(screen))
+        await pilot.press("x")
+        await until(pilot, lambda: "0 to 3" not in drawn(screen))
+
+
+def bars(screen):
+    """The bar of each operator that has one."""
+    lines = [line for line in drawn(screen).splitlines() if "aten::" in line]
+    cells = [line.replace("│", " ").split() for line in lines]
+    return {row[row.index(name)]: row[-1] for row in cells for name in row
+            if name.startswith("aten::") and row[-1][0] in "▏▎▍▌▋▊▉█"}  # fmt: skip
+
+
+def test_the_parts_of_a_graphs_node_differ_in_colour(setting):
+    label = "MulBackward0  y: f32[2]  saved other=x  grad 1.4  freed"
+    parts = {found.lastgroup: found[0] for found in PARTS.finditer(label)}
+    assert parts == {
+        "name": "MulBackward0", "saved": "saved other=x", "grad": "grad 1.4", "mark": "freed",
+    }  # fmt: skip
 
 
 def test_the_smallest_expression_around_the_cursor_counts():

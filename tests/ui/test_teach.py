@@ -90,6 +90,8 @@ async def test_blocks_come_one_at_a_time_and_then_the_next_step(setting, until, 
         assert "teach mode" in screen.top.render_line(0).text
         assert standing(screen) == ["MarkdownParagraph"]
         assert screen.keys.names["teach.more"] == "More 1/3"
+        app.clear_notifications()  # the keys stand where the notice stood
+        await pilot.pause()
         assert "Space More 1/3" in screen.keys.render_line(0).text
         await pilot.press("space", "space")
         assert len(standing(screen)) == 3

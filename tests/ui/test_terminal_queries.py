@@ -14,21 +14,22 @@ from tensortutor.ui.terminal import graphics
 from tensortutor.ui.terminal.terminal_queries import HELD_S, PATIENCE_S, Question
 
 KITTY, CELL, TMUX = "\x1b_Gi=7735;OK\x1b\\", "\x1b[6;20;9t", "\x1b[?1;2;4c"
+GROUND = "\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
 TYPED = st.text(st.sampled_from("ab[6?c;t_G"), max_size=6)
 
 
-@given(st.lists(TYPED, min_size=4, max_size=4), st.sets(st.integers(0, 80)))
+@given(st.lists(TYPED, min_size=5, max_size=5), st.sets(st.integers(0, 110)))
 def test_no_key_is_eaten_wherever_the_replies_are_cut(typed, cuts):
     heard = []
     question = Question("", heard.extend, 0.0)
-    one, two, three, four = typed
-    data = f"{one}{KITTY}{two}{CELL}{three}{TMUX}{four}"
+    one, two, three, four, five = typed
+    data = f"{one}{KITTY}{two}{CELL}{three}{GROUND}{four}{TMUX}{five}"
     edges = sorted({0, len(data)} | {cut for cut in cuts if cut < len(data)})
     left = ""
     for start, end in pairwise(edges):
         left += question.take(data[start:end], 0.0)
     assert left == "".join(typed)
-    assert heard == [KITTY, CELL, TMUX]
+    assert heard == [KITTY, CELL, GROUND, TMUX]
 
 
 def test_a_key_that_begins_like_a_reply_is_not_held_for_long():

@@ -34,7 +34,7 @@ LATEX = (
     (re.compile(r"\\([a-zA-Z]+)"), r"\1"), (re.compile(r"\\([_{}#%&])"), r"\1"),
 )  # fmt: skip
 """Formulas in a terminal: the commonest commands, and no backslashes."""
-CODE, HEAD, DIM = "$text-primary", "bold $accent", "$foreground 60%"
+CODE, HEAD, DIM = "$text-primary", "bold $accent", "$foreground 66%"
 
 
 @dataclass
@@ -156,6 +156,6 @@ def code(line: str) -> Content:
 COLOURS = {
     "keyword": "$text-secondary", "string": "$text-success", "number": "$text-warning",
     "call": "$text-primary", "definition": "bold $text-primary",
-    "comment": "italic $foreground 55%",
+    "comment": "italic $foreground 66%",
 }  # fmt: skip
 """As the editor's, in lesson.tcss."""

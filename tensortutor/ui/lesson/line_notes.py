@@ -6,7 +6,15 @@ from typing import Protocol
 
 from tensortutor.protocol.events import Event
 from tensortutor.protocol.jobs import Job, Look
-from tensortutor.protocol.lens import Broadcast, Broadcasts, Line, ShapeError, Trace
+from tensortutor.protocol.lens import (
+    Broadcast,
+    Broadcasts,
+    Line,
+    ShapeError,
+    TensorInfo,
+    Tensors,
+    Trace,
+)
 from tensortutor.ui.widgets.editor import Editor
 
 
@@ -43,10 +51,14 @@ class LineNotes:
         self._notes: dict[int, str] = {}
         self._lines: tuple[Line, ...] = ()
         self._shape_error: ShapeError | None = None
+        self._tensors: tuple[TensorInfo, ...] = ()
+        self._words: dict[str, list[str]] = {}
 
     def looked_into(self, job: Job, *, profile: bool = False) -> Job:
         """The job of a run, with what the lens is to look at. What was noted before goes."""
+        self._words = words_by_name(self._lines) or self._words
         self._expressions, self._notes, self._lines, self._shape_error = (), {}, (), None
+        self._tensors = ()
         self._editor.annotate({})
         on = self._is_on()
         everything = on and not profile and self._choices.get("follow_all", False)
@@ -61,11 +73,29 @@ class LineNotes:
             if isinstance(event, Trace):
                 from tensortutor.lens.lines import notes
 
-                self._notes, self._lines = notes(event), event.lines
+                self._notes, self._lines = notes(event, self._words), event.lines
                 if self._choices.get("notes", True):
                     self._editor.annotate(self._notes)
             elif isinstance(event, Broadcasts):
                 self._expressions, self._shape_error = event.expressions, event.error
+            elif isinstance(event, Tensors):
+                self._tensors = event.tensors
+
+    def forget(self) -> None:
+        """Another program is shown: the last run's shapes are none of it."""
+        self._expressions, self._notes, self._lines, self._shape_error = (), {}, (), None
+        self._tensors, self._words = (), {}
+
+    def tensor_at_cursor(self) -> TensorInfo | None:
+        """What the cursor's line made last, if its name still holds it at the end of the run."""
+        row = self._editor.cursor_location[0] + 1
+        for line in self._lines:
+            if line.line <= row <= line.end_line and self._editor.note_of(line.end_line - 1):
+                for made in reversed(line.made):
+                    for one in self._tensors:
+                        if (one.name, one.words) == (made.name, made.words):
+                            return one
+        return None
 
     def toggle_notes(self) -> None:
         """Show the notes behind the lines, or hide them."""
@@ -120,6 +150,15 @@ class LineNotes:
             if line.line <= row <= line.end_line and self._editor.note_of(line.end_line - 1):
                 key = self._key("lesson.lens")
                 yield from remarks(line, f"press {key} to follow everything")
+
+
+def words_by_name(lines: Iterable[Line]) -> dict[str, list[str]]:
+    """What each name held, in the order of the lines that made it."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        for made in line.made:
+            found.setdefault(made.name, []).append(made.words)
+    return found
 
 
 def expression_at(found: Iterable[Broadcast], line: int, column: int) -> Broadcast | None:

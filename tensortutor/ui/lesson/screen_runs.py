@@ -69,8 +69,9 @@ class ScreenRuns:
 
     def _show_gpu_use(self) -> None:
         """Show the GPU's use in the footer until the run ends."""
-        device = self._tutor.runner.status.device
-        if device is None or not device.name.startswith("cuda"):
+        status = self._tutor.runner.status
+        device = status.device
+        if status.place is not None or device is None or not device.name.startswith("cuda"):
             return
         from tensortutor.ui.running.gpu_usage import Gauge
 

@@ -23,6 +23,8 @@ class Cold:
     why: str = ""
     needs_consent: bool = False
     caution: str = ""
+    place: None = None
+    waiting_for: str = ""
 
 
 class LazyRunner:

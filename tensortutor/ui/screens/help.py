@@ -59,7 +59,7 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
     about = getattr(screen, "ABOUT", "")
     words = WORDS.format(cast("TerminalApp", screen.app).key_name("editor.leave"))
     lines = [Content(about), Content("")] if about else []
-    lines.append(Content.styled(words, "$foreground 60%"))
+    lines.append(Content.styled(words, "$foreground 66%"))
     for title, rows in sections:
         lines += [Content(""), Content.styled(title, "bold $accent")]
         lines += [_line(screen.app, row_keys, text) for row_keys, text in rows]

@@ -223,7 +223,7 @@ class HomeScreen(TutorScreen):
         parts = [
             OutsideText(row.chapter.title).styled("bold"),
             OutsideText(row.chapter.blurb.strip()).content,
-            Content.styled(count, "$foreground 60%"),
+            Content.styled(count, "$foreground 66%"),
         ]
         return Content("\n\n").join(parts)
 
@@ -231,7 +231,7 @@ class HomeScreen(TutorScreen):
         return Content("\n\n").join(
             [
                 Content(REVIEW),
-                Content.styled(describe.due(*row).capitalize(), "$foreground 60%"),
+                Content.styled(describe.due(*row).capitalize(), "$foreground 66%"),
             ]
         )
 
@@ -240,7 +240,7 @@ class HomeScreen(TutorScreen):
         facts = [describe.minutes(lesson.minutes), describe.needs(lesson)]
         parts = [
             OutsideText(lesson.goal).content,
-            Content.styled(f" {signs.dot} ".join(facts), "$foreground 60%"),
+            Content.styled(f" {signs.dot} ".join(facts), "$foreground 66%"),
             self._state(lesson),
         ]
         if self.is_wide and self._stands:

@@ -234,6 +234,7 @@ class OwnProgramScreen(TutorScreen):
         if self.session.open(event.path):
             self.code.show()
             self.names.forget()
+            self.notes.forget()
             self.panes.turn_to("editor")
             self._describe()
 

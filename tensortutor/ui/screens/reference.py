@@ -170,7 +170,7 @@ class ReferenceScreen(TutorScreen):
     def _row(self, place: Place, with_page: bool = False) -> Content:
         row = OutsideText(place.title.replace("`", "")).title
         if with_page:
-            row += Content("  ") + OutsideText(self._page_of(place)).styled("$foreground 55%")
+            row += Content("  ") + OutsideText(self._page_of(place)).styled("$foreground 66%")
         return row
 
     def _page_of(self, place: Place) -> str:

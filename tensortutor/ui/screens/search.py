@@ -29,7 +29,7 @@ READING_S = 0.1
 """How often to look whether more of the course has been read."""
 PAUSE_S = 0.03
 """Letters that come within this time are searched together, as those of a text that is pasted."""
-DIM = "$foreground 60%"
+DIM = "$foreground 66%"
 
 
 class SearchScreen(TutorScreen):

@@ -38,5 +38,5 @@ def _mistakes(lesson: Lesson) -> list[Static]:
     for name, check in mistakes:
         lines.append(Content(f"{symbols.current().news} {name}"))
         if check:
-            lines.append(Content.styled(f"    found by: {check}", "$foreground 60%"))
+            lines.append(Content.styled(f"    found by: {check}", "$foreground 66%"))
     return [Static(Content("\n").join(lines), classes="mistakes")]

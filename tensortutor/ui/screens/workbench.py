@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
+from textual.widgets import Static, TextArea
 
 from tensortutor.plaintext import visible
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.ui.editing import documentation
 from tensortutor.ui.lesson.line_notes import LineNotes
 from tensortutor.ui.lesson.name_help import NameHelp
+from tensortutor.ui.outside import subtitle
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.tutor import Tutor
 from tensortutor.ui.widgets.completer import NameAsked, NameDescribed, NothingKnown
@@ -60,6 +62,23 @@ class Workbench(Vertical):
         if (about := self.notes.about_line()) is not None:
             title, text = about
             self.app.push_screen(Page(visible(title), Static(visible(text), markup=False)))
+
+    @on(Results.Heard)
+    @on(TextArea.SelectionChanged, "#editor")
+    def _cursor_moved(self) -> None:
+        # The notes hear of a run after this.
+        self.call_later(self._show_tensor)
+
+    def _show_tensor(self) -> None:
+        """The tensor of the cursor's line, in the frame below the code."""
+        one = self.notes.tensor_at_cursor()
+        if one is None:
+            subtitle(self.editor, Content())
+            return
+        from tensortutor.ui.lesson.tensor_strip import strip
+
+        has_colours = self.app.console.color_system is not None and not self.app.no_color
+        subtitle(self.editor, strip(one, has_colours))
 
     @on(TensorsPane.Opened)
     def _open_tensor(self, event: TensorsPane.Opened) -> None:

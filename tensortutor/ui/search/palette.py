@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
+from textual.app import SystemCommand
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
@@ -28,20 +29,49 @@ IN_NAME = 40
 """What a place scores in the index whose title or names have the words."""
 
 
+USES = "palette."
+"""Before the name of an action, in what is remembered: how often it was chosen."""
 FIRST = 1000.0
 """What is added for an action with a word that begins so: that is over all lessons and places."""
 
 
 class ActionCommands(SystemCommandsProvider):
-    """What can be done here. An action that has the letters at the start of a word comes first."""
+    """What can be done here, one row each: those that were chosen most often come first."""
+
+    async def discover(self) -> Hits:
+        """All actions, by use, then in the order of the keys."""
+        actions = [command for command in self._actions() if command.discover]
+        for name, help, callback, _ in sorted(actions, key=lambda command: -self._uses(command)):
+            yield DiscoveryHit(_row(Content(name), help), callback, text=name)
 
     async def search(self, query: str) -> Hits:
-        """The actions whose name has the letters."""
+        """The actions whose name has the letters; those with a word that begins so first."""
         begins = re.compile(rf"\b{re.escape(query)}", re.IGNORECASE)
-        async for hit in super().search(query):
-            assert not isinstance(hit, DiscoveryHit), "nobody has asked what there is"
-            hit.score += FIRST * bool(begins.search(hit.text or ""))
-            yield hit
+        matcher = self.matcher(query)
+        for name, help, callback, _ in self._actions():
+            score = matcher.match(name)
+            if score > 0:
+                score += FIRST * bool(begins.search(name))
+                yield Hit(score, _row(matcher.highlight(name), help), callback, text=name)
+
+    def _actions(self) -> Iterator[SystemCommand]:
+        """The app's actions, each of which counts how often it was chosen."""
+        memory = cast("Tutor", self.app).ui_state
+        for command in self.app.get_system_commands(self.screen):
+
+            def choose(command: SystemCommand = command) -> object:
+                memory.put(f"{USES}{command.title}", self._uses(command) + 1)
+                return command.callback()
+
+            yield command._replace(callback=choose)
+
+    def _uses(self, command: SystemCommand) -> int:
+        return cast("Tutor", self.app).ui_state.get(f"{USES}{command.title}", 0)
+
+
+def _row(name: Content, help: str) -> Content:
+    """A name, and its key or a few words behind it."""
+    return name + Content.styled(f"  {help}", "$foreground 66%")
 
 
 class LessonCommands(Provider):
@@ -52,8 +82,8 @@ class LessonCommands(Provider):
         matcher = self.matcher(query)
         app = cast("Tutor", self.app)
         for lesson in app.course.lessons:
-            name = one_line(f"{describe.short_name(app.course, lesson)}  {lesson.id}")
-            score = matcher.match(name)
+            name = one_line(describe.short_name(app.course, lesson))
+            score = max(matcher.match(name), matcher.match(lesson.id))
             if score > 0:
                 yield Hit(
                     score,

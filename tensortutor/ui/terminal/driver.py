@@ -14,8 +14,10 @@ from typing import IO, Any
 from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Resize
 from textual.message import Message
 
+from tensortutor.ui.terminal.cell_diff import CellDiff
 from tensortutor.ui.terminal.terminal_queries import Question
 
 
@@ -66,25 +68,57 @@ class AskingParser(XTermParser):
         question = self._driver.question
         typed = question.wait(time.monotonic()) if question is not None else ""
         if question is not None and question.is_over:
-            self._driver.question = None
+            self._driver.ask_next()
         if typed:
             yield from super().feed(typed)
         yield from super().tick()
 
 
 class LastingDriver(LinuxDriver):
-    """Pauses and goes on in good order, and ends quietly when the terminal is gone."""
+    """Pauses and goes on in good order, ends quietly when the terminal is gone, and sends only what
+    has changed."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._file: Any = Lasting(self._file)
         self.question: Question | None = None
+        self._to_ask: list[tuple[str, Callable[[Sequence[str]], object]]] = []
+        self._cells = CellDiff()
+        self._is_resized = False
+
+    def write(self, data: str) -> None:
+        """Send what is new in some output."""
+        try:
+            size = os.get_terminal_size(self.fileno)
+        except OSError:  # no terminal, or none any more
+            super().write(data)
+            return
+        if self._is_resized:
+            self._is_resized = False
+            self._cells.forget()
+        if changed := self._cells.reduce(data, (size.columns, size.lines)):
+            super().write(changed)
+
+    def process_message(self, message: Message) -> None:
+        """A terminal that was resized shows what it likes until it is painted anew."""
+        if isinstance(message, Resize):
+            self._is_resized = True
+        super().process_message(message)
 
     def ask(self, text: str, then: Callable[[Sequence[str]], object]) -> None:
-        """Ask the terminal something (see replies). then: is given its replies, in the thread that
-        reads the keys."""
-        self.question = Question(text, then, time.monotonic())
-        self.write(text)
+        """Ask the terminal something (see terminal_queries). then: is given its replies, in the
+        thread that reads the keys. One question at a time: another one waits."""
+        self._to_ask.append((text, then))
+        if self.question is None:
+            self.ask_next()
+
+    def ask_next(self) -> None:
+        """The question before has its answer, or none will come."""
+        self.question = None
+        if self._to_ask:
+            text, then = self._to_ask.pop(0)
+            self.question = Question(text, then, time.monotonic())
+            super().write(text)
         self.flush()
 
     def _sigcont_application(self, *_: Any) -> None:

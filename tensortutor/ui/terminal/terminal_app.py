@@ -2,13 +2,17 @@
 
 import os
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from textual import events, on
 from textual.app import App
 from textual.binding import Binding
 from textual.driver import Driver
 from textual.filter import LineFilter
+from textual.notifications import SeverityLevel
+from textual.reactive import reactive
+from textual.timer import Timer
 from textual.widgets import Input
 
 from tensortutor.plaintext import visible
@@ -16,14 +20,20 @@ from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import Harmless
 from tensortutor.ui.terminal import symbols
 
+NOTICE_AT_LEAST_S = 2.0
+"""How long a notice stays at least; then the next key takes it away."""
 HARMLESS = Harmless()
 
 
 class TerminalApp(App[int]):
     """What has to do with the terminal alone, and with how its keys are written."""
 
+    notice = reactive("")
+
     def __init__(self) -> None:
         super().__init__()
+        self._noticed_at = 0.0
+        self._notice_timer: Timer | None = None
         self._adapting = self._adaptations()
 
     def _adaptations(self) -> tuple[LineFilter, ...]:
@@ -52,6 +62,40 @@ class TerminalApp(App[int]):
 
     # Words
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a notice in the bottom row; on a dialog, above it. None is read as markup."""
+        del markup
+        message = visible(message)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
+        # One that had no time to be read stays beside the next.
+        fresh = time.monotonic() - self._noticed_at < NOTICE_AT_LEAST_S
+        before = self.notice if fresh and message not in self.notice else ""
+        self.notice = f"{before} {message}".strip()
+        self._noticed_at = time.monotonic()
+        if self._notice_timer is not None:
+            self._notice_timer.stop()
+        self._notice_timer = self.set_timer(
+            timeout or self.NOTIFICATION_TIMEOUT, self.clear_notifications
+        )
+
+    def clear_notifications(self) -> None:
+        """No notice any more."""
+        self.notice = ""
+        super().clear_notifications()
+
+    def notice_was_read(self) -> None:
+        """A key was pressed: a notice that stood long enough goes."""
+        if time.monotonic() - self._noticed_at > NOTICE_AT_LEAST_S:
+            self.notice = ""
+
     def tell(self, sentence: str) -> None:
         """Show a sentence for a while; once, if it is said again."""
         sentence = visible(sentence)
@@ -75,6 +119,16 @@ class TerminalApp(App[int]):
         binding = key_bindings.named(name)
         key = self._keymap.get(name, binding.key).partition(",")[0]
         return self.get_key_display(binding.with_key(key))
+
+    # What the terminal is asked
+
+    def ask_terminal(self, text: str, then: Callable[[Sequence[str]], object]) -> None:
+        """Ask the terminal something (see terminal_queries). then: is given its replies, in the
+        app. A terminal that may print the question, or that has no colours, is not asked."""
+        ask = getattr(self._driver, "ask", None)
+        if ask is None or self.console.color_system is None or os.environ.get("TERM") == "linux":
+            return
+        ask(text, lambda replies: self.call_later(then, replies))
 
     # Stepping aside, and losing the terminal
 

@@ -8,8 +8,12 @@ PATIENCE_S = 2.0
 HELD_S = 0.1
 """The rest of a reply follows at once; what waits longer was typed, the Escape key for example."""
 
-REPLY = re.compile(r"\x1b_G[^\x1b]*\x1b\\|\x1b\[6;[0-9;]*t|\x1b\[\?[0-9;]*c")
-BEGUN = re.compile(r"\x1b(?:_(?:G[^\x1b]*\x1b?)?|\[(?:6[0-9;]*|\?[0-9;]*)?)?\Z")
+REPLY = re.compile(
+    r"\x1b_G[^\x1b]*\x1b\\|\x1b\]11;[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[6;[0-9;]*t|\x1b\[\?[0-9;]*c"
+)
+BEGUN = re.compile(
+    r"\x1b(?:_(?:G[^\x1b]*\x1b?)?|\](?:11?|11;[^\x07\x1b]*\x1b?)?|\[(?:6[0-9;]*|\?[0-9;]*)?)?\Z"
+)
 LAST = re.compile(r"\x1b\[\?[0-9;]*c")
 
 

@@ -114,6 +114,11 @@ class ChecksPane(ResultPane):
         return f"{self.TITLE} {passed}/{len(self._lines)}"
 
     @property
+    def states(self) -> list[tuple[str, str]]:
+        """The state and the name of each check, once something was checked."""
+        return [(line.state, name) for name, line in self._lines.items()] if self._judged else []
+
+    @property
     def failed_seed(self) -> int | None:
         """What gives the inputs of the last check run again, if something failed on them."""
         found = (one.verdict for one in self._lines.values() if one.state == "failed")
@@ -172,7 +177,7 @@ class ChecksPane(ResultPane):
                 Content("It opens:"),
                 *map(_indented, opened),
             ]
-        lines.append(Content.styled(keys, "$foreground 60%"))
+        lines.append(Content.styled(keys, "$foreground 66%"))
         panel = self.query_one("#checks-passed", Static)
         entitle(panel, OutsideText("Passed"))
         panel.update(Content("\n").join(lines))

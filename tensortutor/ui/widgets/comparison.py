@@ -49,7 +49,7 @@ class Comparison(Widget):
 
     def _beside(self, width: int) -> Content:
         half = (width - len(self._bar())) // 2
-        bar = Content.styled(self._bar(), "$foreground 40%")
+        bar = Content.styled(self._bar(), "$foreground 66%")
         titles = [Content.styled(f"{'':{MARK}}{title}".ljust(half), "bold") for title in TITLES]
         lines = [titles[0] + bar + titles[1]]
         for pair in self._pairs:

@@ -113,9 +113,9 @@ class FindBar(Horizontal):
         if self._found:
             more = "+" if len(self._found) == MOST else ""
             place = f"{'-' if here is None else here + 1} of {len(self._found)}{more}"
-        style = "$text-error" if place == "no match" else "$foreground 60%"
+        style = "$text-error" if place == "no match" else "$foreground 66%"
         self.query_one("#find-count", Static).update(
-            Content.styled(f"{place}  ", style) + Content.styled(rule, "$foreground 60%")
+            Content.styled(f"{place}  ", style) + Content.styled(rule, "$foreground 66%")
         )
 
     def action_step(self, steps: int) -> None:

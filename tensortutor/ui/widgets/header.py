@@ -35,9 +35,9 @@ class TopLine(Widget):
         """All three if they fit; a long place is cut first, then the word at the right goes."""
         signs = symbols.current()
         marks = {"done": signs.done, "here": signs.here, "ahead": signs.ahead}
-        looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 40%"}
+        looks = {"done": "$accent", "here": "bold $foreground", "ahead": "$foreground 66%"}
         rail = Content(" ").join([Content.styled(marks[s], looks[s]) for s in self.rail])
-        word = Content.styled(self.word, "$foreground 60%")
+        word = Content.styled(self.word, "$foreground 66%")
         badge = Content.styled(f" {self._badge} ", "bold reverse") if self._badge else Content()
         room = self.size.width - 2 - badge.cell_length
         if rail.cell_length + word.cell_length + 24 > room:
@@ -71,7 +71,7 @@ class TopLine(Widget):
         shorter = (outer, outer.partition(":")[0], outer.partition(" ")[0], "")
         for before in shorter:
             joint = f"{before} {symbols.current().pointer} " if before else ""
-            place = Content.styled(visible(joint, tabs=1), "$foreground 60%") + Content.styled(
+            place = Content.styled(visible(joint, tabs=1), "$foreground 66%") + Content.styled(
                 one_line(inner), "bold $foreground"
             )
             if place.cell_length <= room:

@@ -1,4 +1,9 @@
-"""The footer: the keys that work here, as many as fit, and a word at the right."""
+"""The footer: the keys that work here, as many as fit, and a word at the right.
+
+A notice takes its place for a while. It covers nothing, and one that is long takes more rows.
+"""
+
+from textwrap import wrap
 
 from textual import events
 from textual.app import RenderResult
@@ -8,16 +13,20 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tensortutor.ui.terminal import symbols
+
 
 class KeyBar(Widget):
     """One line. Keys come in the order in which the screen binds them.
 
-    word: shown at the right if there is room. names: other words for some bindings, by id;
-    "" hides the key. ahead: ids of those that come before all others, in this order.
+    notice: stands in place of the keys. word: shown at the right if there is room. names: other
+    words for some bindings, by id; "" hides the key. ahead: ids of those that come before all
+    others, in this order.
     """
 
     ALLOW_SELECT = False
     word = reactive("")
+    notice = reactive("")
     _spans: list[tuple[int, int, str]]
     names: reactive[dict[str, str]] = reactive(dict)
     ahead: tuple[str, ...] = ()
@@ -25,6 +34,16 @@ class KeyBar(Widget):
     def on_mount(self) -> None:
         """Follow the focus: other places have other keys."""
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
+        if hasattr(self.app, "notice"):
+            self.watch(self.app, "notice", self._show_notice)
+
+    def _show_notice(self, notice: str) -> None:
+        self.notice = notice
+        self.styles.height = max(len(self._noticed()), 1)
+
+    def _noticed(self) -> list[str]:
+        """The rows of the notice."""
+        return wrap(self.notice, max(self.app.size.width - 4, 20))
 
     def _changed(self, screen: Screen[object]) -> None:
         if screen is self.screen:
@@ -40,21 +59,29 @@ class KeyBar(Widget):
         return sorted(first.values(), key=lambda binding: order.get(binding.id or "", len(order)))
 
     def render(self) -> RenderResult:
-        """The keys, cut where the line ends."""
+        """The keys, cut where the line ends; a notice as long as there is one."""
+        self._spans = []
+        if self.notice:
+            sign = Content.styled(f" {symbols.current().pointer} ", "bold $accent")
+            rows = [Content.styled(row, "bold $foreground") for row in self._noticed()]
+            line = sign + Content("\n   ").join(rows)
+            return self._with_word(line) if len(rows) == 1 else line
         shown = self.shown()
         # Help must not fall off: it names all the keys that did.
         help = [binding for binding in shown if binding.id == "app.help"]
         parts = [(binding, self._part(binding)) for binding in shown]
         room = self.size.width - sum(self._part(binding).cell_length for binding in help)
         line = Content()
-        self._spans = []
         for binding, part in parts:
             room += part.cell_length if binding in help else 0
             if line.cell_length + part.cell_length <= room:
                 end = line.cell_length + part.cell_length
                 self._spans.append((line.cell_length, end, binding.key))
                 line = line + part
-        word = Content.styled(f"{self.word} ", "$foreground 60%")
+        return self._with_word(line)
+
+    def _with_word(self, line: Content) -> Content:
+        word = Content.styled(f"{self.word} ", "$foreground 66%")
         space = self.size.width - line.cell_length - word.cell_length
         return line + Content(" " * space) + word if self.word and space > 0 else line
 

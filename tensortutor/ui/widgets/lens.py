@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
 
 from tensortutor.plaintext import visible
-from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile
+from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile, Trace
 from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.widgets.lenspane import LensPane
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from tensortutor.protocol.events import Event
     from tensortutor.protocol.lens import GraphRoot
     from tensortutor.ui.terminal.terminal_app import TerminalApp
+
+BAR = re.compile("[▏▎▍▌▋▊▉█]+")
 
 
 class ModulesPane(LensPane):
@@ -74,29 +78,33 @@ class GraphPane(LensPane):
     TITLE = "Graph"
     NOTHING = "No graph yet. After a run, the graph behind each tensor with a grad_fn stands here."
     KINDS = (Graph,)
+    _lines: dict[str, int]
     BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.GRAPH]
 
     def __init__(self) -> None:
         super().__init__(id="pane-graph")
         self._graph: Graph | None = None
         self._step = 0
+        self._lines = {}
 
     def forget(self) -> None:
         """No graph, no walk."""
-        self._graph, self._step = None, 0
+        self._graph, self._step, self._lines = None, 0, {}
         super().forget()
 
     def take(self, events: Sequence[Event]) -> None:
         """A tree for each tensor that no other tree contains."""
-        from textual.widgets import Tree
-
         from tensortutor.lens.trees import graph_tree, root_title
+        from tensortutor.ui.widgets.graph_tree import GraphTree
 
+        for trace in events:
+            if isinstance(trace, Trace):
+                self._lines = {made.name: line.line for line in trace.lines for made in line.made}
         event = next(reversed(self.relevant(events)), None)
         if not isinstance(event, Graph):
             return
         self._graph = event
-        tree: Tree[str] = Tree("graphs", id="graph")
+        tree = GraphTree("graphs", id="graph")
         tree.show_root = False
         self.room.remove_children()
         self.room.mount(tree, Static("", id="graph-step", markup=False))
@@ -122,7 +130,10 @@ class GraphPane(LensPane):
             self._say("")
             return
         node = walk[self._step - 1]
-        self._say(f"{self._step} of {len(walk)}: {backward_sentence(graph, node)}")
+        variable = next((one.variable for one in graph.nodes if one.id == node), "")
+        line = self._lines.get(variable, 0)
+        place = f", line {line}" if line else ""
+        self._say(f"{self._step} of {len(walk)}{place}: {backward_sentence(graph, node)}")
         self._go_to(node)
 
     def _go_to(self, node: int) -> None:
@@ -203,14 +214,23 @@ class ProfilePane(LensPane):
             rows = tuple(sorted(profile.rows, key=lambda row: -abs(row.self_bytes)))
             profile = replace(profile, rows=rows)
         order = "memory" if self._by_memory else "self time"
+        operators = tables.profile_table(profile, self._by_memory)
         parts = [
             f"{tables.time(profile.ms)} under the profiler, which is longer than without.",
             "", *table_lines(tables.share_table(profile)),
-            "", f"Operators by {order}", *table_lines(tables.profile_table(profile)),
+            "", f"Operators by {order}", *table_lines(operators),
             "", "Memory", *table_lines(tables.memory_table(profile)),
         ]  # fmt: skip
         for page in self.query("#profile").results(Static):
-            page.update(visible("\n".join(parts)))
+            page.update(_with_bars(visible("\n".join(parts))))
+
+
+def _with_bars(text: str) -> Content:
+    """A page of tables, its bars coloured."""
+    content = Content(text)
+    for found in BAR.finditer(text):
+        content = content.stylize("$accent", found.start(), found.end())
+    return content
 
 
 LENS_PANES: tuple[type[ResultPane], ...] = (TensorsPane, ModulesPane, GraphPane, ProfilePane)

@@ -18,7 +18,7 @@ class CodeColours(HighlightTheme):
     """The same few colours as in the editor."""
 
     STYLES = {  # noqa: RUF012
-        Token.Comment: "$foreground 55% italic",
+        Token.Comment: "$foreground 66% italic",
         Token.Keyword: "$text-secondary",
         Token.Operator.Word: "$text-secondary",
         Token.Literal.Number: "$text-warning",

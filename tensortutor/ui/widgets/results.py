@@ -228,7 +228,7 @@ class Results(Vertical):
             Content.from_markup(
                 f"[@click=show('{pane.id}')]$label[/]",
                 label=pane.label + (mark if pane in self._unseen else ""),
-            ).stylize("bold $foreground" if pane is front else "$foreground 60%")
+            ).stylize("bold $foreground" if pane is front else "$foreground 66%")
             for pane in self.panes
         ]
         entitle(self, Content("   ").join(labels))

@@ -65,7 +65,7 @@ class Wrapped(Visual):
         lines = self._content.split("\n", allow_blank=True)
         if width <= 0 or all(line.cell_length <= width for line in lines):
             return self._content
-        mark = Content.styled(f"\n{margin()}", "$foreground 60%")
+        mark = Content.styled(f"\n{margin()}", "$foreground 66%")
         rows = []
         for line in lines:
             parts, start = [], 0

@@ -9,7 +9,7 @@ its own modes, profilers and transforms.
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
@@ -63,9 +63,11 @@ class Capture:
 class BackwardListener:
     """Stands between `backward` and autograd's engine. captures: the last one of each line."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, hidden: Collection[str] = ()) -> None:
+        """hidden: global names that no tensor is called by."""
         self.captures: dict[int, Capture] = {}
         self._path = path
+        self._hidden = hidden
         self._counts: dict[int, int] = {}
         self._next: dict[int, int] = {}
         self._begun = time.process_time()
@@ -105,7 +107,7 @@ class BackwardListener:
         begun = time.process_time()
         try:
             with access.quietly():
-                return Heard(frame, outputs, inputs)
+                return Heard(frame, outputs, inputs, self._hidden)
         except Exception:  # a defect of the lens is no reason not to run
             return None
         finally:
@@ -154,10 +156,15 @@ class Heard:
     slows every later pass, even when it has been taken away; when its turn comes is known anyway.
     """
 
-    def __init__(self, frame: FrameType, outputs: Any, inputs: Any) -> None:
+    def __init__(
+        self, frame: FrameType, outputs: Any, inputs: Any, hidden: Collection[str] = ()
+    ) -> None:
         """inputs: the leaves that get a `.grad`, () for all, None if none does."""
+        names = {n: v for n, v in frame.f_globals.items() if n not in hidden}
+        if frame.f_locals is not frame.f_globals:
+            names.update(frame.f_locals)
         finder = object_finder.Finder()
-        finder.search(object_finder.Namespace("", {**frame.f_globals, **frame.f_locals}))
+        finder.search(object_finder.Namespace("", names))
         self._labels = tensor_names = TensorNames(finder.found)
         self._piece = Piece(0)
         self._order: list[int] = []

@@ -15,9 +15,14 @@ from tensortutor.worker.lens.tensor_names import TensorNames
 MOST_ROOTS = 30
 
 
-def graph_of(found: Found, captures: Iterable[Capture], budget: Budget) -> Graph:
-    """The graphs of the program's names, and those that backward has gone through."""
-    tensor_names = TensorNames(found)
+def graph_of(
+    found: Found, captures: Iterable[Capture], budget: Budget, others: Found | None = None
+) -> Graph:
+    """The graphs of the program's names, and those that backward has gone through.
+
+    others: what else may be called by its name in them.
+    """
+    tensor_names = TensorNames(found, *(() if others is None else (others,)))
     nodes: list[GraphNode] = []
     edges: list[GraphEdge] = []
     roots: list[GraphRoot] = []

@@ -1,7 +1,7 @@
 """Puts the lens to a program: before it runs, and when it has ended."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -40,14 +40,17 @@ NOT_FOLLOWED = "The lens could not make out this file, so its lines were not fol
 
 
 class Lens:
-    """One program under the lens. path: its file, as Python knows it."""
+    """One program under the lens.
 
-    def __init__(self, look: Look, source: str, path: str) -> None:
+    path: its file, as Python knows it. hidden: names that are not the learner's own.
+    """
+
+    def __init__(self, look: Look, source: str, path: str, hidden: Collection[str] = ()) -> None:
         self._look = look
         self._source = source
         self._path = path
         self._lines: LineTracing | None = None
-        self._listener = BackwardListener(path) if look.names else None
+        self._listener = BackwardListener(path, hidden) if look.names else None
         self._scopes = Scopes() if look.names else None
         self._profiler = profiler(source) if look.profile else None
 
@@ -70,8 +73,16 @@ class Lens:
                 stack.enter_context(self._profiler.profiling())
             exec(code, namespace)
 
-    def report(self, namespace: dict[str, Any], error: BaseException | None) -> Iterator[Event]:
-        """What there is to say of a program that has ended, with `error` if it raised."""
+    def report(
+        self,
+        namespace: dict[str, Any],
+        error: BaseException | None,
+        others: Mapping[str, Any] | None = None,
+    ) -> Iterator[Event]:
+        """What there is to say of a program that has ended, with `error` if it raised.
+
+        others: further names, by which the tensors of a graph are called and no more.
+        """
         with access.quietly():
             if self._lines is not None:
                 self._lines.finish(namespace)
@@ -79,7 +90,7 @@ class Lens:
             elif self._look.trace and not isinstance(error, SyntaxError):
                 yield Trace((), note=NOT_FOLLOWED)
             if self._look.names:
-                yield from self._names(namespace, error, Budget())
+                yield from self._names(namespace, error, Budget(), others or {})
             if self._profiler is not None:
                 yield attempt(self._profiler.told, lambda why: Profile(0.0, (), note=why))
 
@@ -97,7 +108,11 @@ class Lens:
         yield expressions
 
     def _names(
-        self, namespace: dict[str, Any], error: BaseException | None, budget: Budget
+        self,
+        namespace: dict[str, Any],
+        error: BaseException | None,
+        budget: Budget,
+        others: Mapping[str, Any],
     ) -> Iterator[Event]:
         finder = object_finder.Finder()
         finder.search(object_finder.Namespace("", namespace))
@@ -127,8 +142,11 @@ class Lens:
             lambda why: Optimizers((), note=why),
         )
         captures = self._listener.captures.values() if self._listener is not None else ()
+        rest = object_finder.Finder()
+        rest.search(object_finder.Namespace("", dict(others)))
         yield attempt(
-            lambda: graph_of(found, captures, budget), lambda why: Graph((), (), (), note=why)
+            lambda: graph_of(found, captures, budget, rest.found),
+            lambda why: Graph((), (), (), note=why),
         )
 
 

@@ -17,6 +17,10 @@ GAVE_UP = (
     "The program calls its functions so often that following it was ended: what began later was "
     "not seen."
 )
+FOLLOWING: list[Any] = []
+"""The engines at work in this process."""
+REGISTERED: list[bool] = []
+"""Not empty when children that the process forks have been seen to."""
 
 
 class LineTracing:
@@ -42,9 +46,15 @@ class LineTracing:
             yield
             return
         skip_lens_functions()
-        os.register_at_fork(after_in_child=self._engine.stop)
-        with self._engine.following():
-            yield
+        if not REGISTERED:  # once: what has been registered stays for good
+            REGISTERED.append(True)
+            os.register_at_fork(after_in_child=stop_following)
+        FOLLOWING.append(self._engine)
+        try:
+            with self._engine.following():
+                yield
+        finally:
+            FOLLOWING.remove(self._engine)
 
     def finish(self, namespace: dict[str, Any]) -> None:
         """The program has ended: see what its names hold. Call it once."""
@@ -53,6 +63,12 @@ class LineTracing:
         self.recorder.last_values(self.recorder.code, namespace, namespace)
         if self._engine.stopped:
             self.note = GAVE_UP
+
+
+def stop_following() -> None:
+    """In a child of the program: nothing is followed there."""
+    for one in FOLLOWING:
+        one.stop()
 
 
 def engine(recorder: Recorder) -> Any:

@@ -9,16 +9,17 @@ from tensortutor.worker.lens.object_finder import Found
 
 
 class TensorNames:
-    """Names by tensor, by node and by place in memory."""
+    """Names by tensor, by node and by place in memory. A name that is found first counts."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, *found: Found) -> None:
         self._by_id: dict[int, str] = {}
         self._by_function: dict[int, str] = {}
         self._functions: list[Any] = []  # while they live, their ids are nobody else's
         self._by_place: dict[tuple[int, tuple[int, ...]], list[str]] = {}
         self._detached: set[str] = set()
-        named = [(name, tensor) for _scope, name, tensor in found.tensors]
-        for name, tensor in (*named, *parameters_of(found.modules)):
+        named = [(name, tensor) for one in found for _scope, name, tensor in one.tensors]
+        modules = [module for one in found for module in one.modules]
+        for name, tensor in (*named, *parameters_of(modules)):
             try:
                 self._add(name, tensor)
             except Exception:  # a wrapper that does not tell

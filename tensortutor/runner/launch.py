@@ -1,0 +1,55 @@
+"""How a zygote is started on the machine that this runs on, and what its programs may read."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tensortutor.protocol.setup import Setup
+from tensortutor.runner.interpreter import inspect_interpreter
+from tensortutor.runner.sandbox import (
+    PACKAGE,
+    Layer,
+    bubblewrap,
+    choose_layer,
+    data_folder,
+    own_folders,
+    readable_paths,
+    scratch_folder,
+)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """command: what starts the zygote, without the number of its control socket, which comes last.
+
+    setup: its first message.
+    """
+
+    command: tuple[str, ...]
+    setup: Setup
+    layer: Layer
+
+
+def plan(python: str, wanted: Setup) -> Launch:
+    """Find out what this machine has to offer.
+
+    wanted: its layer may be "auto", and its readable and writable folders are those that the
+    learner opens. Raises RunnerError: no such interpreter, no torch, no place to write, no layer.
+    """
+    interpreter = inspect_interpreter(python)
+    data = data_folder(Path(wanted.data) if wanted.data else None)
+    writable = own_folders(map(Path, wanted.writable))
+    own = own_folders(map(Path, wanted.readable))
+    readable = readable_paths(interpreter) + data + own + writable
+    scratch = scratch_folder(Path(wanted.scratch))
+    full = [*bubblewrap(readable, scratch, writable), interpreter.path]
+    layer = choose_layer(wanted.layer, full)
+    start = full if layer.name == "full" else [interpreter.path]
+    return Launch(
+        (*start, os.path.join(PACKAGE, "worker", "__main__.py")),
+        replace(
+            wanted, layer=layer.name, scratch=str(scratch), readable=readable, writable=writable,
+            data="".join(data),
+        ),
+        layer,
+    )  # fmt: skip

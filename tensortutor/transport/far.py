@@ -1,0 +1,211 @@
+"""The far end: finds out what its machine has, owns the zygote, and carries its runs' lines."""
+
+import os
+import platform
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tensortutor.protocol.framing import Decoder, encode
+from tensortutor.protocol.setup import (
+    Failed,
+    PlaceInfo,
+    Ready,
+    Setup,
+    SpareMade,
+    message_from_json,
+    message_to_json,
+)
+from tensortutor.runner.environment import environment
+from tensortutor.runner.errors import NoSandbox, RunnerError
+from tensortutor.runner.launch import Launch, plan
+from tensortutor.runner.sandbox import library_packages
+from tensortutor.transport.mux import MESSAGE, OPEN, Line, Mux
+
+LONGEST_START_S = 600.0
+"""Torch on a network file system that many nodes read at once."""
+CLEAN_UP_S = 5.0
+
+
+class Far:
+    """One zygote and the lines to its processes."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self._mux = Mux(source, sink, message=self._from_host, opened=lambda *_: None)
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._launch: Launch | None = None
+        self._began = time.monotonic()
+        self._ready = self._over = False
+        self._decoder = Decoder()
+        self._descriptors: deque[int] = deque()
+        self._next = 1
+        self._temporary = ""
+
+    def serve(self) -> None:
+        """Until the stream or the zygote ends."""
+        try:
+            while not self._mux.lost and not self._over:
+                self._mux.step(timeout_s=5.0)
+                loaded_in_time = time.monotonic() - self._began < LONGEST_START_S
+                if not self._ready and not loaded_in_time:
+                    self._fail(f"PyTorch was not there after {LONGEST_START_S:g} s.")
+        finally:
+            self._end()
+
+    # --- from the host ---
+
+    def _from_host(self, frame: bytes) -> None:
+        if self._control is not None:
+            try:
+                self._control.sendall(frame)
+            except OSError:
+                return  # it has ended, which is heard where it is listened to
+            return
+        (message,) = Decoder().feed(frame)
+        wanted = message_from_json(message)
+        try:
+            self._start(self._placed(wanted))
+        except RunnerError as error:
+            self._fail(str(error), needs_consent=isinstance(error, NoSandbox))
+
+    def _placed(self, wanted: Setup) -> Setup:
+        """The host's folders where they are here as well; others in their place.
+
+        Raises RunnerError if one that the learner opens to programs is not here.
+        """
+        for folder in (*wanted.readable, *wanted.writable):
+            if not os.path.isdir(folder):
+                raise RunnerError(
+                    f"The folder {folder} is not on {platform.node()}. A program of your own needs "
+                    "its folder there, under the same path."
+                )
+        scratch = wanted.scratch
+        if not os.access(scratch, os.W_OK | os.X_OK):
+            scratch = os.path.expanduser("~/.local/share/tensortutor/scratch")
+            try:
+                os.makedirs(scratch, exist_ok=True)
+            except OSError:
+                self._temporary = scratch = tempfile.mkdtemp(prefix="tensortutor-scratch-")
+        data = wanted.data if os.path.isdir(wanted.data) else ""
+        return replace(wanted, scratch=scratch, data=data)
+
+    def _start(self, wanted: Setup) -> None:
+        launch = plan(sys.executable, wanted)
+        control, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [*launch.command, str(theirs.fileno())], pass_fds=[theirs.fileno()],
+            env=environment(many_runs=wanted.preload),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        self._launch, self._control, self._began = launch, control, time.monotonic()
+        control.sendall(encode(message_to_json(launch.setup)))
+        self._mux.watch(control.fileno(), self._from_zygote)
+
+    # --- from the zygote ---
+
+    def _from_zygote(self) -> None:
+        assert self._control is not None
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, 16)
+        except OSError:
+            data, descriptors = b"", []
+        self._descriptors += descriptors
+        if not data:
+            self._fail(self._last_words())
+            return
+        for message in self._decoder.feed(data):
+            self._pass_on(message_from_json(message))
+
+    def _pass_on(self, message: Any) -> None:
+        if isinstance(message, SpareMade):
+            self._mux.say(OPEN, self._next, encode(message_to_json(message)))
+            self._serve_lines([self._descriptors.popleft() for _ in range(4)])
+            return
+        if isinstance(message, Ready):
+            self._ready = True
+            message = replace(message, place=self._place())
+        self._mux.say(MESSAGE, 0, encode(message_to_json(message)))
+
+    def _serve_lines(self, descriptors: Sequence[int]) -> None:
+        channel, status, out, err = (self._next + i for i in range(4))
+        self._next += 4
+        # What is in the channel was written before what waits in a pipe, and the status is last
+        # (see runner/watch.py): so they are read here, and written there.
+        order = {status: (channel, out, err), out: (channel,), err: (channel,)}
+        for number, descriptor in zip((channel, status, out, err), descriptors, strict=True):
+            line = Line(descriptor, writes=number < out, read_after=order.get(number, ()))
+            self._mux.add(number, line)
+
+    def _place(self) -> PlaceInfo:
+        assert self._launch is not None
+        return PlaceInfo(
+            platform.node(), sys.executable, self._launch.layer.name, self._launch.layer.why,
+            library_packages(), time.monotonic() - self._began, os.environ.get("SLURM_JOB_ID", ""),
+        )  # fmt: skip
+
+    # --- the end ---
+
+    def _fail(self, sentence: str, *, needs_consent: bool = False) -> None:
+        self._mux.say(MESSAGE, 0, encode(message_to_json(Failed(sentence, needs_consent))))
+        self._over = True
+
+    def _last_words(self) -> str:
+        """Why the zygote ended, from what it wrote to stderr."""
+        assert self._process is not None
+        try:
+            _, said = self._process.communicate(timeout=CLEAN_UP_S)
+        except subprocess.TimeoutExpired:
+            return "PyTorch's process does not answer any more."
+        lines = said.decode(errors="replace").strip().splitlines()
+        detail = f": {lines[-1]}" if lines else ""
+        return f"PyTorch's process ended with status {self._process.returncode}{detail}"
+
+    def _end(self) -> None:
+        """End what was started, and wait until it has cleaned up."""
+        until = time.monotonic() + CLEAN_UP_S
+        while not self._mux.lost and self._mux.has_unsent and time.monotonic() < until:
+            self._mux.step(timeout_s=0.1)
+        statuses = [os.dup(line.fd) for n, line in self._mux.lines.items() if n % 4 == 2]
+        self._mux.close()
+        for descriptor in statuses:
+            with socket.socket(fileno=descriptor) as status:
+                wait_for_end(status, until)
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            try:
+                self._process.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def wait_for_end(status: socket.socket, until: float) -> None:
+    """Tell a keeper that nobody listens any more, and wait until it has cleaned up."""
+    try:
+        status.setblocking(True)
+        status.shutdown(socket.SHUT_WR)
+        while select.select([status], [], [], max(0.0, until - time.monotonic()))[0]:
+            if not status.recv(1 << 12):
+                return
+    except OSError:
+        return
+
+
+def main(source: int, sink: int) -> None:
+    """Serve the host that is at the other end of this stream."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Far(source, sink).serve()

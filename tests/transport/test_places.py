@@ -1,0 +1,214 @@
+"""What becomes of a run when a place is not there, or goes away: a sentence, and the next run."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import venv
+from pathlib import Path
+
+import pytest
+
+from tensortutor.learner.places import UnknownPlace, find_place
+from tensortutor.learner.settings import read_settings
+from tensortutor.options import Place
+from tensortutor.protocol.events import Notice, Output
+from tensortutor.protocol.framing import Decoder, encode
+from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import Setup, Waiting, message_from_json, message_to_json
+from tensortutor.runner import Runner, Settings
+from tensortutor.transport import near
+from tensortutor.transport.bootstrap import script
+from tensortutor.transport.near import Near, launch_command
+from tensortutor.worker.processes import children
+
+HANGS = ("sh", "-c", "exec sleep 1000")
+SETUP = Setup("auto", "/no/scratch")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> str:
+    """Where what is sent is kept: the learner's own is not for tests."""
+    return f"XDG_CACHE_HOME={tmp_path_factory.mktemp('cache')}"
+
+
+def near_of(place: Place, setup: Setup) -> tuple[socket.socket, threading.Thread]:
+    """The host's end of a near end that has been told to begin."""
+    control, theirs = socket.socketpair()
+    control.sendall(encode(message_to_json(setup)))
+
+    def serve() -> None:
+        with theirs:
+            Near(place, theirs).run()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return control, thread
+
+
+def failure(place: Place, setup: Setup = SETUP) -> str:
+    """The sentence that a host gets."""
+    control, thread = near_of(place, setup)
+    with control:
+        data = b""
+        while more := control.recv(1 << 16):
+            data += more
+    thread.join()
+    first = Decoder().feed(data)[0]  # host code keeps the first as well
+    return message_from_json(first).sentence
+
+
+def shell(text: str) -> tuple[str, ...]:
+    return ("sh", "-c", text)
+
+
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [
+        (("/no/such",), "/no/such cannot be started: No such file or directory."),
+        (shell("echo Welcome; exit 3"), "ended before Python was started there. It said: Welcome."),
+        (shell("exit 1"), 'It has to run a shell in that place, as "ssh HOST" does.'),
+        (shell("echo 'h: Permission denied (publickey).' >&2"), "A password cannot be asked for"),
+        (shell("echo Password: >&2; read word"), "A password cannot be asked for here"),
+        (shell("exec env -u PATH sh"), "started there. It said:"),
+        (shell("echo tensortutor-stream python 3 8 /opt/py; exec sleep 9"), "is Python 3.8; 3.10"),
+        (HANGS, "the place gave no answer for 0.3 s before Python was started there"),
+        (shell("exec yes"), "the place gave no answer for 0.3 s"),
+    ],
+)
+def test_a_place_that_cannot_be_reached_is_told_in_a_sentence(launch, words, monkeypatch):
+    monkeypatch.setattr(near, "START_S", 5.0 if "3 8" in launch[-1] else 0.3)
+    assert words in failure(Place("the place", launch, python="/no/python9"))
+
+
+def test_a_missing_python_is_told_with_the_way_out():
+    said = failure(Place("the place", ("env",), python="python9"))
+    assert "python9: not found. Name an interpreter that is there with --python." in said
+
+
+def test_a_python_without_torch_is_told_with_the_way_out(tmp_path, cache):
+    venv.create(tmp_path / "bare", with_pip=False)
+    python = str(tmp_path / "bare/bin/python")
+    setup = Setup("auto", str(tmp_path))
+    said = failure(Place("the place", ("env", cache), python=python), setup)
+    assert f"{python} has no torch. Install it there" in said
+    folder = Path(cache.partition("=")[2], "tensortutor")
+    assert [path.name[:5] for path in folder.iterdir()] == ["sent-"]
+
+
+def test_who_leaves_ends_what_has_not_answered(tmp_path):
+    log = tmp_path / "pid"
+    control, thread = near_of(Place("p", shell(f"echo $$ > {log}; exec sleep 1000")), SETUP)
+    while not (log.exists() and log.read_text()):
+        thread.join(0.02)
+    control.close()
+    thread.join()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(log.read_text()), 0)
+
+
+QUEUES = """#!/bin/sh
+echo "srun: job 5 queued and waiting for resources" >&2
+cat {turn}
+echo "srun: job 5 has been allocated resources" >&2
+exec sleep 1000
+"""
+
+
+def test_waiting_in_slurms_queue_is_told_and_takes_as_long_as_it_takes(tmp_path, monkeypatch):
+    turn = tmp_path / "turn"
+    os.mkfifo(turn)
+    for name, text in (("srun", QUEUES.format(turn=turn)), ("squeue", "#!/bin/sh\necho Resources")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(near, "START_S", 2.0)
+    monkeypatch.setattr(near, "QUEUE_EVERY_S", 0.0)
+    control, thread = near_of(Place("srun", ("srun",)), SETUP)
+    decoder, said = Decoder(), []
+    with control:
+        while more := control.recv(1 << 16):
+            said += map(message_from_json, decoder.feed(more))
+            if len(said) == 6:  # told every half second: longer than an answer may take
+                turn.write_text("")
+    thread.join()
+    assert set(said[:-1]) == {Waiting("waiting for Slurm: Resources (job 5)")}
+    assert said[-1].sentence.startswith("srun gave no answer for 2 s before Python was started")
+
+
+def test_what_is_started_gets_what_a_stream_of_bytes_needs(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert launch_command(("srun", "-p", "gpu")) == ["srun", "-u", "-n1", "-p", "gpu", "sh"]
+    assert launch_command(("ssh", "host")) == ["ssh", "-o", "BatchMode=yes", "host", "sh"]
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert "--overlap" in launch_command(("/usr/bin/srun",))
+
+
+def test_the_setup_line_comes_before_the_interpreter():
+    done = subprocess.run(
+        ["sh"], input=script("$SHELL_PYTHON", "echo set up"), capture_output=True, check=False
+    )
+    assert done.stdout == b"set up\n"
+    assert b"$SHELL_PYTHON" in done.stderr  # a path, not a word for the shell
+
+
+def test_places_have_names(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        '[places.gpu]\nlaunch = "srun -p gpu"\nsetup = "module load cuda"\n'
+        '[places.bare]\nsetup = "x"\n[places.odd]\nlaunch = "ssh \'h"\nfrom = 1\n'
+    )
+    settings = read_settings(file)
+    assert find_place("", settings.places, None) is None
+    found = find_place("gpu", settings.places, "/py")
+    assert found == Place("gpu", ("srun", "-p", "gpu"), "module load cuda", "/py")
+    said = "\n".join(settings.notices)
+    assert 'places.bare needs a command: launch = "ssh HOST".' in said
+    assert "there is no places.odd.from; there are: launch, setup, python." in said
+    assert "places.odd.launch cannot be read as a command: No closing quotation." in said
+    assert find_place("env A=1", (), None) == Place("env A=1", ("env", "A=1"))
+    with pytest.raises(UnknownPlace, match=r"no command 'nowhere' .*there: gpu"):
+        find_place("nowhere", settings.places, None)
+    with pytest.raises(UnknownPlace, match="cannot be read as a command"):
+        find_place("env 'a", (), None)
+
+
+def test_stopping_a_run_takes_back_what_was_asked_for(tmp_path):
+    with Runner(Settings(scratch=tmp_path, place=Place("far away", HANGS))) as runner:
+        run = runner.start(Job("print(1)"))
+        events = []
+        for event in run:
+            events.append(event)
+            if isinstance(event, Notice):
+                run.stop()
+        assert events[-1].outcome == "stopped"
+        assert runner.status.state == "cold"
+
+
+def test_a_lost_connection_is_told_and_the_next_run_asks_for_a_new_one(tmp_path, cache):
+    place = Place("the place", ("env", cache), python=sys.executable)
+    folders = tmp_path / "scratch", tmp_path / "of my own"
+    folders[1].mkdir()
+    settings = Settings(scratch=folders[0], device="cpu", place=place, read=(folders[1],))
+    with Runner(settings) as runner:
+        run = runner.start(Job("print('begun', flush=True)\nwhile True: pass"))
+        events = []
+        for event in run:
+            events.append(event)
+            if isinstance(event, Output):
+                (far,) = children(runner._zygote._process.pid)
+                os.kill(int(far), signal.SIGKILL)
+        assert events[-1].outcome == "lost"
+        assert events[-1].sentence == "The connection to the place ended: it was closed."
+        assert [e.text for e in runner.start(Job("print('again')")) if isinstance(e, Output)] == [
+            "again\n"
+        ]
+        assert runner.status.place.interpreter == sys.executable
+
+
+def test_a_folder_of_ones_own_that_is_not_there_is_named(tmp_path, cache):
+    setup = Setup("auto", str(tmp_path), readable=(f"{tmp_path}/gone",))
+    said = failure(Place("p", ("env", cache), python=sys.executable), setup)
+    assert f"The folder {tmp_path}/gone is not on " in said
