@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 from textual.screen import Screen
+from textual.widgets import Button
 
 from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow
 from tensortutor.ui.screens.dialogs import Confirm, Locked
@@ -79,7 +80,7 @@ async def test_the_panel_tells_what_opens_a_locked_lesson(setting):
 async def test_a_locked_lesson_can_be_read_and_nothing_is_recorded(setting, until):
     app = setting.app()
     before = setting.paths.progress.read_bytes()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(60, 16)) as pilot:
         await pilot.pause()
         await pilot.press("end", "right", "down", "enter")
         await until(pilot, lambda: isinstance(app.screen, Locked))
@@ -88,6 +89,8 @@ async def test_a_locked_lesson_can_be_read_and_nothing_is_recorded(setting, unti
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Locked))
         assert "1 lesson that it builds on does not count yet" in words(app.screen)
+        edge = app.screen.query_one(".buttons").region.right
+        assert all(button.region.right <= edge for button in app.screen.query(Button))
         await pilot.press("r")
         await until(pilot, lambda: isinstance(app.screen, LessonScreen))
         screen = app.screen
