@@ -158,6 +158,12 @@ COMMANDS = (
         ),
     ),
     Command(
+        "skip",
+        "skip.skip",
+        "answer a question of each lesson that a locked one builds on, and open it",
+        (LESSON,),
+    ),
+    Command(
         "reset",
         "reset_and_where.reset",
         "begin a lesson again; your code is kept as a backup",

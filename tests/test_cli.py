@@ -22,8 +22,11 @@ import pytest
 
 from tensortutor import __version__
 from tensortutor.cli import main
+from tensortutor.course.catalog import find_lesson, load_course
+from tensortutor.learner.answers import shown
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
+from tensortutor.learner.skipping import question_of
 from tensortutor.runner import versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,7 +38,7 @@ NEVER_S = 120
 COMMANDS = (
     "list", "show", "next", "run", "check", "answer", "explain", "hint", "reset", "where",
     "doctor", "new", "verify", "progress", "export", "watch", "review", "reference",
-    "compare", "teach", "share", "ask-for-help", "hand-in", "class",
+    "compare", "skip", "teach", "share", "ask-for-help", "hand-in", "class",
 )  # fmt: skip
 
 
@@ -235,9 +238,52 @@ def test_the_solution_is_shown_after_passing_or_on_purpose() -> None:
 
 
 def test_a_locked_lesson_names_what_opens_it() -> None:
-    for command in (["show"], ["check"], ["hint"], ["where"], ["run", "--lesson"]):
+    for command in (["check"], ["hint"], ["where"], ["run", "--lesson"]):
         done = tensortutor(*command, REPAIR)
-        refused(done, f"locked until you have passed: {MEANS}", "add --anyway to the command")
+        refused(
+            done, f"locked until you have passed: {MEANS}", "add --anyway to the command",
+            f"tensortutor show {REPAIR}", f"tensortutor skip {REPAIR}",
+        )  # fmt: skip
+
+
+def test_a_locked_lesson_is_read_without_a_trace(own_home: Path) -> None:
+    tensortutor("show", MEANS, "--step", "2")
+    before = (own_home / "progress.db").read_bytes()
+    for words in ([], ["--step", "3"]):
+        done = tensortutor("show", REPAIR, *words)
+        assert done.returncode == 0, done
+        assert "nothing was recorded" in done.stdout
+        assert f"tensortutor skip {REPAIR} --course {TINY}\n" in done.stdout
+        assert "Your file" not in done.stdout
+    assert (own_home / "progress.db").read_bytes() == before
+    assert not (own_home / "work" / "repairs").exists()
+
+
+def test_what_a_locked_lesson_builds_on_is_asked_by_a_question_each(own_home: Path) -> None:
+    means, progress = find_lesson(load_course(TINY), MEANS), Progress.open(Paths(own_home))
+    wrong = tensortutor("skip", REPAIR, stdin=None, input="-7\n")
+    assert (wrong.returncode, "✗ wrong" in wrong.stdout) == (1, True), wrong
+    assert f"{REPAIR} stays locked. 1 of the lessons" in wrong.stdout
+    question = question_of(means, progress)
+    assert question is not None
+    value = shown(question.quiz, question.quiz.answer)
+    right = tensortutor("skip", REPAIR, stdin=None, input=f"{value}\n")
+    assert (right.returncode, "✓ right" in right.stdout) == (0, True), right
+    assert f"Known now: {MEANS}\n" in right.stdout
+    assert right.stdout.endswith(f"{REPAIR} is open.\n")
+    rows = {row["lesson"]: row for row in events(tensortutor("list", "--json").stdout)}
+    assert (rows[MEANS]["state"], rows[MEANS]["known_by"]) == ("known", "")
+    assert rows[REPAIR]["state"] == "open"
+    assert "you skipped it and answered a question" in tensortutor("progress", "basics").stdout
+    refused(tensortutor("skip", REPAIR), "there is nothing to skip")
+
+
+def test_a_solution_opened_before_passing_is_help(own_home: Path) -> None:
+    tensortutor("show", MEANS, "--solution", "--spoil")
+    progress = Progress.open(Paths(own_home))
+    progress.record_attempt(MEANS, True, 3, 3)
+    progress.mark_passed(MEANS)
+    assert f"{MEANS:<36}the solution\n" in tensortutor("progress").stdout
 
 
 def test_what_is_said_about_a_locked_lesson_can_be_typed_as_it_stands(tmp_path: Path) -> None:
@@ -252,7 +298,7 @@ def test_what_is_said_about_a_locked_lesson_can_be_typed_as_it_stands(tmp_path: 
     assert "--anyway" not in tensortutor("show", MEANS).stdout
 
 
-def test_who_passes_a_locked_lesson_is_told_what_else_counts(tmp_path: Path) -> None:
+def test_who_passes_a_locked_lesson_is_told_what_it_is_evidence_for(tmp_path: Path) -> None:
     file = tmp_path / "answer.py"
     file.write_text(tensortutor("show", REPAIR, "--solution", "--spoil").stdout)
     done = tensortutor("check", REPAIR, str(file), "--anyway")

@@ -34,15 +34,15 @@ def test_progress_of_a_chapter_goes_lesson_by_lesson(own_home):
     refused(tensortutor("progress", "nowhere"), "nowhere")
 
 
-def test_what_a_passed_lesson_is_built_on_is_known_and_not_passed(own_home):
-    """A record as any older version wrote it: nothing in it says so, the course does."""
+def test_what_a_passed_lesson_is_evidence_for_is_known_and_not_passed(own_home):
+    """Nothing in the record says so, the course does."""
     progress = Progress.open(Paths.find())
     progress.mark_passed(REPAIR)
     rows = {row["lesson"]: row for row in events(tensortutor("--json", "progress").stdout)}
     assert (rows[MEANS]["level"], rows[MEANS]["known_by"]) == ("known", REPAIR)
     assert (rows[REPAIR]["level"], rows[REPAIR]["known_by"]) == ("well", None)
     assert " 0 of  1 passed, 1 known" in tensortutor("progress").stdout
-    assert f"known by passing {REPAIR}" in tensortutor("progress", "basics").stdout
+    assert f"known: you passed {REPAIR}" in tensortutor("progress", "basics").stdout
     listed = {row["lesson"]: row for row in events(tensortutor("--json", "list").stdout)}
     assert (listed[MEANS]["state"], listed[MEANS]["known_by"]) == ("known", REPAIR)
     assert listed[REPAIR]["state"] == "done"
@@ -89,6 +89,20 @@ def test_review_lists_asks_and_keeps(own_home):
     assert "✓ right" in done.stdout, done
     assert "Nothing is due" in tensortutor("review").stdout
     assert progress.answers(MEANS)[asked[0], 0][1] is True
+
+
+def test_no_more_new_cards_are_due_on_a_day_than_the_settings_say(own_home):
+    Progress.open(Paths.find())
+    Paths.find().settings.write_text("[review]\nnew_per_day = 2\n")
+    with closing(sqlite3.connect(Paths.find().progress)) as record:
+        record.executemany(
+            "INSERT INTO answer (lesson, at, step, quiz, answer, correct) "
+            "VALUES (?, '2020-01-01T00:00:00+00:00', ?, ?, 'x', 0)",
+            [(MEANS, 2, quiz) for quiz in range(4)],
+        )
+        record.commit()
+    assert tensortutor("review").stdout.startswith("2 of 4 new cards today.\nDue questions: 2.")
+    assert [row["new"] for row in events(tensortutor("--json", "review").stdout)] == [True, True]
 
 
 def test_an_exercise_is_begun_afresh_beside_the_learners_own(own_home):

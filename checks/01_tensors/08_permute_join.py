@@ -13,6 +13,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["tensors/reshape"]
+
 
 def images(rng, device, n, c, h, w, dtype=torch.float32):
     """Random images without zeros; floats of either sign; at times not contiguous."""
@@ -145,7 +147,12 @@ def padded(imgs, nrow):
     return torch.cat([imgs, imgs.new_zeros(-len(imgs) % nrow, c, h, w)])
 
 
-@mutant("reshapes without permute", caught_by=whole_tiles)
+@mutant(
+    "reshapes without permute",
+    caught_by=whole_tiles,
+    misconception="tensors/reshape",
+    like="regroups T together with the channels",
+)
 def make_grid(imgs, nrow):
     _, c, h, w = imgs.shape
     imgs = padded(imgs, nrow)

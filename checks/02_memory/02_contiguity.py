@@ -6,6 +6,8 @@ import torch
 
 from tensortutor.checking import accepted, check, expect_equal, expect_true, mutant
 
+shows = ["memory/strides"]
+
 
 def block(rng, device, rank=3):
     """A fresh tensor with different sizes from 3 on."""
@@ -200,7 +202,12 @@ def can_flatten(shape, stride):
     return dims[0][1] == step
 
 
-@mutant("multiplies from the left", caught_by=contig_fresh)
+@mutant(
+    "multiplies from the left",
+    caught_by=contig_fresh,
+    misconception="memory/strides",
+    like="multiplies from left to right",
+)
 def is_contig(shape, stride):
     step = 1
     for size, s in zip(shape, stride):

@@ -13,6 +13,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["memory/strides"]
+
 
 def row(rng, device, n):
     """The first n of a row of different numbers of some dtype.
@@ -262,7 +264,12 @@ def patches(image, size):
     return image.as_strided(shape, (*stride, *stride[-2:]))
 
 
-@mutant("begins with the storage instead of the image", caught_by=layouts)
+@mutant(
+    "begins with the storage instead of the image",
+    caught_by=layouts,
+    misconception="memory/strides",
+    like="forgets the offset",
+)
 def patches(image, size):
     *lead, H, W = image.shape
     stride = image.stride()

@@ -13,6 +13,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["memory/views_copies"]
+
 OWN = "`from_numpy`, `as_tensor`, `.float()`, `.to()` copy only if they must. What copies always?"
 OUT = "`detach()`, `cpu()` and `numpy()` all stay in the same block when they can. Copy at the end."
 
@@ -257,7 +259,12 @@ def to_tensor(a):
     return torch.from_numpy(a.astype(np.float32 if a.dtype.kind == "f" else np.int64))
 
 
-@mutant("shares where the dtype fits", caught_by=own_block)
+@mutant(
+    "shares where the dtype fits",
+    caught_by=own_block,
+    misconception="memory/views_copies",
+    like="converts to the dtype that it has",
+)
 def to_tensor(a):
     if min(a.strides, default=0) < 0 or not a.flags.writeable:
         a = a.copy()

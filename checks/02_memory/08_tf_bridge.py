@@ -13,6 +13,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["tensors/permute_join"]
+
 SAME = "Porting moves numbers. It does not convert them."
 ROWS = "Row (h * W + w) * C + c of Keras's weight belongs to column c * H * W + h * W + w here."
 
@@ -174,7 +176,12 @@ def whole(answer, rng, device):
     expect_close(got, keras(images, kernel, dense), name="the network's output", hint=hint)
 
 
-@mutant("reshapes the images", caught_by=pictures)
+@mutant(
+    "reshapes the images",
+    caught_by=pictures,
+    misconception="tensors/permute_join",
+    like="reshapes without permute",
+)
 def images_to_torch(images):
     n, h, w, c = images.shape
     return images.reshape(n, c, h, w)

@@ -11,6 +11,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["memory/broadcasting"]
+
 EPS = 1e-5
 KEEP = (
     "One mean per row has the shape (rows,), and broadcasting lays it along the columns. "
@@ -237,7 +239,12 @@ def standardize(x, dim, eps=EPS):
     return (x - x.mean(dim, keepdim=True)) / x.std(dim, correction=0, keepdim=True)
 
 
-@mutant("keeps no dimension", caught_by=square)
+@mutant(
+    "keeps no dimension",
+    caught_by=square,
+    misconception="memory/broadcasting",
+    like="lines the shapes up on the left",
+)
 def standardize(x, dim, eps=EPS):
     x = x if x.is_floating_point() else x.float()
     return (x - x.mean(dim)) / (x.std(dim, correction=0) + eps)

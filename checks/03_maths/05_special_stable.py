@@ -12,6 +12,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["maths/reductions"]
+
 INF = float("inf")
 NAN = float("nan")
 SAME = ("special_logsumexp", "special_softmax", "special_log_softmax")
@@ -319,7 +321,12 @@ def my_logsumexp(x, dim):
     return ((x - m).exp().sum(dim, keepdim=True) + 1e-12).log().add(m).squeeze(dim)
 
 
-@mutant("subtracts the maximum of the whole tensor", caught_by=own_maximum)
+@mutant(
+    "subtracts the maximum of the whole tensor",
+    caught_by=own_maximum,
+    misconception="maths/reductions",
+    like="takes the statistics of the whole tensor",
+)
 def my_logsumexp(x, dim):
     m = x.max() if x.numel() else torch.zeros((), device=x.device)
     m = torch.where(m.isfinite(), m, 0)

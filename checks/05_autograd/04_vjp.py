@@ -16,6 +16,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["autograd/accumulation"]
+
 READY_MADE = {"jacobian", "jacrev", "jacfwd", "wrapper_fn"}
 ROWS = "Rows are outputs, columns are inputs: row i is what a single 1 at output i brings back."
 
@@ -263,7 +265,12 @@ def jacobian(fn, x):
     return torch.stack(rows)
 
 
-@mutant("appends .grad itself", caught_by=alone)
+@mutant(
+    "appends .grad itself",
+    caught_by=alone,
+    misconception="autograd/accumulation",
+    like="appends p.grad after each backward",
+)
 def jacobian(fn, x):
     own = x.detach().requires_grad_()
     y = fn(own)

@@ -8,6 +8,8 @@ import torch
 
 from tensortutor.checking import accepted, advising, check, expect_true, fail, mutant
 
+shows = ["autograd/chain_rule"]
+
 COMPUTES = "The operations compute as usual. They only write down how."
 ADDS = "Each use of a node is a path, and paths add: += where a share arrives."
 ORDER = (
@@ -360,7 +362,12 @@ class Value(Engine):
         return Value(self.data + self.of(other).data)
 
 
-@mutant("gives each factor its own value", caught_by=locals_)
+@mutant(
+    "gives each factor its own value",
+    caught_by=locals_,
+    misconception="autograd/chain_rule",
+    like="multiplies by w",
+)
 class Value(Engine):
     def __mul__(self, other):
         other = self.of(other)

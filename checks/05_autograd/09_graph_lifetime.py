@@ -14,6 +14,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["autograd/detach_vs_data"]
+
 
 class Cell:
     """tanh(x W + h U), in float64. Knows how many of its results wait for a backward."""
@@ -298,7 +300,12 @@ def tbptt(cell, xs, h, k):
     return h.detach(), total
 
 
-@mutant("cuts the caller's state in place", caught_by=spent)
+@mutant(
+    "cuts the caller's state in place",
+    caught_by=spent,
+    misconception="autograd/detach_vs_data",
+    like="cuts in place",
+)
 def tbptt(cell, xs, h, k):
     total = 0.0
     for chunk in xs.split(k):

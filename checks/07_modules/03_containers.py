@@ -19,6 +19,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["modules/module_anatomy"]
+
 TREE = (
     "The names come from the tree: `blocks` and `heads` are containers that are modules, and hold "
     "the layers themselves. A plain list or dict is not in the tree."
@@ -189,7 +191,12 @@ class Base(nn.Module):
         return self.heads[head](x)
 
 
-@mutant("keeps the blocks in a list", caught_by=tree)
+@mutant(
+    "keeps the blocks in a list",
+    caught_by=tree,
+    misconception="modules/module_anatomy",
+    like="keeps the layers in a list",
+)
 class Stack(Base):
     def __init__(self, d, n, heads):
         super().__init__(d, n, heads)

@@ -16,6 +16,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["autograd/grad_modes"]
+
 EVAL = "In eval mode nothing is random, each row is on its own, and the running statistics are "
 EVAL += "used. The flag must be off in every module, the model itself included."
 RESTORE = "Note the flag of each module before eval(), and set each one back. One flag for all is "
@@ -302,7 +304,12 @@ def predict(model, x):
     return out
 
 
-@mutant("turns recording on again by hand", caught_by=grad_mode)
+@mutant(
+    "turns recording on again by hand",
+    caught_by=grad_mode,
+    misconception="autograd/grad_modes",
+    like="turns recording on at the end, whatever it was",
+)
 def predict(model, x):
     modes = [(m, m.training) for m in model.modules()]
     model.eval()

@@ -16,6 +16,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["maths/special_stable", "tensors/gather_scatter"]
+
 key_line_shown("logsumexp", because="The exercise is about which rows count, and in which order.")
 
 INF = float("inf")
@@ -269,7 +271,12 @@ def my_ce(logits, y):
     return (z.exp().sum(1).log() - z.gather(1, y[:, None])[:, 0]).mean()
 
 
-@mutant("adds a small number before the log", caught_by=far)
+@mutant(
+    "adds a small number before the log",
+    caught_by=far,
+    misconception="maths/special_stable",
+    like="adds a small number before the log",
+)
 def my_ce(logits, y):
     return -(logits.softmax(1).gather(1, y[:, None]) + 1e-9).log().mean()
 
@@ -340,7 +347,12 @@ def my_ce(logits, y):
     return logits.log_softmax(1).gather(1, y[:, None]).mean()
 
 
-@mutant("reads every label's column in every row", caught_by=values)
+@mutant(
+    "reads every label's column in every row",
+    caught_by=values,
+    misconception="tensors/gather_scatter",
+    like="looks up every token at every place",
+)
 def my_ce(logits, y):
     return -logits.log_softmax(1)[:, y].mean()
 

@@ -13,6 +13,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["maths/special_stable", "memory/silent_broadcast"]
+
 FORMULA = "y * log sigmoid(z) + (1 - y) * log sigmoid(-z), a minus, and the mean of all elements."
 BOUND = (
     "A sigmoid that was rounded to 0 or 1 cannot be mended later. Compute its log from the score: "
@@ -251,7 +253,12 @@ def bce_logits(z, y, pos_weight=None):
     return -(factor(pos_weight) * y * F.logsigmoid(z) + (1 - y) * F.logsigmoid(-z)).mean()
 
 
-@mutant("takes log(1 + exp) as it stands", caught_by=far)
+@mutant(
+    "takes log(1 + exp) as it stands",
+    caught_by=far,
+    misconception="maths/special_stable",
+    like="takes exp, sum and log as they stand",
+)
 def bce_logits(z, y, pos_weight=None):
     paired(z, y)
     back = (1 + (-z).exp()).log()
@@ -307,7 +314,12 @@ def bce_logits(z, y, pos_weight=None):
     return torch.where(y > 0.5, -w * F.logsigmoid(z), -F.logsigmoid(-z)).mean()
 
 
-@mutant("lets the shapes broadcast", caught_by=shapes)
+@mutant(
+    "lets the shapes broadcast",
+    caught_by=shapes,
+    misconception="memory/silent_broadcast",
+    like="takes whatever broadcasts to pred's shape",
+)
 def bce_logits(z, y, pos_weight=None):
     return -(factor(pos_weight) * y * F.logsigmoid(z) + (1 - y) * F.logsigmoid(-z)).mean()
 

@@ -19,6 +19,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["maths/random_generators"]
+
 STATE = "Draw from a torch.Generator of your own: `manual_seed` without one sends the default "
 STATE += "generator back to a start, for everybody."
 PAIRS = (
@@ -260,7 +262,12 @@ def batches(n, bs, shuffle, drop_last, seed, epoch):
     return parts(order_of(n, seed, 0) if shuffle else torch.arange(n), bs, drop_last)
 
 
-@mutant("adds the epoch to the seed", caught_by=pairs)
+@mutant(
+    "adds the epoch to the seed",
+    caught_by=pairs,
+    misconception="maths/random_generators",
+    like="adds seed and epoch",
+)
 def batches(n, bs, shuffle, drop_last, seed, epoch):
     return parts(order_of(n, seed + epoch, 0) if shuffle else torch.arange(n), bs, drop_last)
 

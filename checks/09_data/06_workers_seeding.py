@@ -16,6 +16,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["maths/random_generators"]
+
 N = 18
 COUNT = (
     "With W workers, worker k makes batches k, k + W and so on. Whatever a worker draws one after "
@@ -338,7 +340,12 @@ class Sums(ByIndex):
             yield i, self.seed + self.epoch + i
 
 
-@mutant("adds seed, epoch and index", caught_by=different)
+@mutant(
+    "adds seed, epoch and index",
+    caught_by=different,
+    misconception="maths/random_generators",
+    like="adds seed and epoch",
+)
 def make_loader(ds, seed, workers):
     return built(Seeded(ds), Sums(len(ds), seed), workers)
 

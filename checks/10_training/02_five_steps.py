@@ -9,6 +9,8 @@ from torch.nn import functional as F
 
 from tensortutor.checking import accepted, check, expect_close, expect_equal, expect_true, mutant
 
+shows = ["autograd/accumulation"]
+
 
 class Watched(torch.optim.SGD):
     """SGD that notes, at each step, the gradients it finds and calls `at_step` with them."""
@@ -213,7 +215,12 @@ def graphs(answer, rng, device):
     expect_true(most <= 2, f"the graphs of {most} of 6 batches were alive at once", hint=hint)
 
 
-@mutant("never clears", caught_by=own_gradient)
+@mutant(
+    "never clears",
+    caught_by=own_gradient,
+    misconception="autograd/accumulation",
+    like="copies p.grad, and never clears it",
+)
 def train_epoch(model, loader, opt, loss_fn):
     model.train()
     total, n = 0.0, 0

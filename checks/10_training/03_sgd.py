@@ -15,6 +15,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["autograd/grad_modes"]
+
 MOVE = "Write into the tensor itself: p.sub_(lr * buf). A new tensor with the name p moves nothing."
 SUM = "buf is momentum times itself, plus d, whole. The first time it is d."
 DECAY = "weight_decay * p is a part of d, before momentum and lr."
@@ -511,7 +513,12 @@ class SGD:
                 p.sub_(group["lr"] * buf)
 
 
-@mutant("switches autograd off for good", caught_by=graphless)
+@mutant(
+    "switches autograd off for good",
+    caught_by=graphless,
+    misconception="autograd/grad_modes",
+    like="leaves recording off",
+)
 class SGD:
     def __init__(self, groups, momentum=0.0, weight_decay=0.0):
         self.groups = groups

@@ -17,6 +17,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["training/sgd"]
+
 FIRST = "After one step mh is g and vh is g * g. Correct m and v both, by this parameter's t."
 AVERAGES = "b1 belongs to the gradients, b2 to their squares. What is kept is m and v, uncorrected."
 EPS = "eps is added to the root of vh: vh.sqrt() + eps."
@@ -764,7 +766,12 @@ class AdamW:
             p -= self.lr * mh / (vh.sqrt() + self.eps)
 
 
-@mutant("takes None for zeros", caught_by=skipped)
+@mutant(
+    "takes None for zeros",
+    caught_by=skipped,
+    misconception="training/sgd",
+    like="takes None for zeros",
+)
 class AdamW:
     def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
         self.params = list(params)

@@ -17,6 +17,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["autograd/accumulation"]
+
 EQUAL = "Clear once, before the first batch: what the others left is still needed. And each batch "
 EQUAL += "counts for its part of the whole."
 UNEVEN = "The mean of means gives the one sample in a batch of 1 the weight of eight. Weight each "
@@ -283,7 +285,12 @@ def accumulate(model, batches, loss_fn, count=len):
     return mean
 
 
-@mutant("never clears", caught_by=starts_clean)
+@mutant(
+    "never clears",
+    caught_by=starts_clean,
+    misconception="autograd/accumulation",
+    like="copies p.grad, and never clears it",
+)
 def accumulate(model, batches, loss_fn, count=len):
     total = sum(count(y) for _, y in batches)
     mean = 0.0

@@ -14,6 +14,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["modules/train_eval"]
+
 PAIRS = "Rows are targets, columns predictions, and each sample is one count. `+=` with index "
 PAIRS += "tensors writes each place once, however often a pair occurs."
 WEIGH = "Add up the loss of each batch times its number of samples, and divide by the number of "
@@ -345,7 +347,12 @@ def evaluate(model, loader, k):
     return numbers(*walk(model.eval(), loader, k))
 
 
-@mutant("puts one flag back for all", caught_by=modes)
+@mutant(
+    "puts one flag back for all",
+    caught_by=modes,
+    misconception="modules/train_eval",
+    like="remembers the model's flag only",
+)
 @torch.no_grad()
 def evaluate(model, loader, k):
     was = model.training

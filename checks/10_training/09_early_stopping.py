@@ -20,6 +20,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["modules/state_dict"]
+
 NAN = float("nan")
 ROW = "Each value that is better sets the count back to 0. The end is reached when the last "
 ROW += "`patience` values were all no better; the same value is no better."
@@ -377,7 +379,12 @@ class EarlyStop(Right):
         return super().step(val, model)
 
 
-@mutant("hands its own tensors to the model", caught_by=again)
+@mutant(
+    "hands its own tensors to the model",
+    caught_by=again,
+    misconception="modules/state_dict",
+    like="takes the tensors of state",
+)
 class EarlyStop(Right):
     def restore(self, model):
         if self.state is None:

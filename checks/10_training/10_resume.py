@@ -21,6 +21,8 @@ from tensortutor.checking import (
     mutant,
 )
 
+shows = ["modules/save_load"]
+
 PLAIN = "weights_only=True reads tensors, containers and plain values. Save state_dict()s, no "
 PLAIN += "objects of classes."
 MOMENTS = "The optimizer has a state_dict() too: moments, step counts, and its groups with lr."
@@ -584,7 +586,12 @@ def load_state(path, model, opt, sched):
     return put_back(read(path), "", model, opt, sched)
 
 
-@mutant("pickles the objects", caught_by=opens)
+@mutant(
+    "pickles the objects",
+    caught_by=opens,
+    misconception="modules/save_load",
+    like="pickles the module",
+)
 def save_state(path, model, opt, sched, step):
     torch.save({**content(model, opt, sched, step), "run": model}, f"{path}.tmp")
     os.replace(f"{path}.tmp", path)

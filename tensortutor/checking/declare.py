@@ -88,12 +88,15 @@ def check(
     return declare
 
 
-def mutant(name: str, *, caught_by: CheckFunction, misconception: str = "") -> Callable[[F], F]:
+def mutant(
+    name: str, *, caught_by: CheckFunction, misconception: str = "", like: str = ""
+) -> Callable[[F], F]:
     """Declare a plausible wrong answer; `caught_by` is the check that must fail on it.
 
-    misconception: the id of the lesson whose subject the answer gets wrong.
+    misconception: the id of the lesson whose subject the answer gets wrong. like: the name of that
+    lesson's own mutant that makes the same mistake.
     """
-    del caught_by, misconception  # the author's gate reads them from the syntax tree
+    del caught_by, misconception, like  # the author's gate reads them from the syntax tree
     return _substitute(name)
 
 

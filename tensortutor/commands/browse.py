@@ -10,13 +10,14 @@ from tensortutor.course.material import Prose
 from tensortutor.course.model import Chapter, Lesson
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.lesson_session import LessonSession
-from tensortutor.learner.unlock import Credit, continue_at, missing, next_lesson, state
+from tensortutor.learner.unlock import Credit, continue_at, credit, missing, next_lesson, state
 from tensortutor.report import to_do
 
 if TYPE_CHECKING:
     from tensortutor.commands.render import Page
 
 RUN_TO_SEE = "Run the code to see whether you were right:"
+READ = "This lesson is locked: you have read it, and nothing was recorded."
 SIGNS = {
     "done": ("✓", "green"),
     "known": ("◐", "green"),
@@ -88,7 +89,9 @@ def show(session: Session, arguments: Namespace) -> int:
         if arguments.solution or arguments.step is not None:
             raise Refused("--step and --solution go with a lesson.")
         return _show_chapter(session, chapter)
-    lesson = session.open_lesson(arguments.lesson_name, arguments.anyway or arguments.spoil)
+    lesson = session.lesson(arguments.lesson_name)
+    # A locked lesson is read without a trace: no place is kept and no file is made.
+    reading = state(lesson, session.credit()) == "locked" and not arguments.anyway
     if arguments.solution:
         return _show_solution(session, lesson, arguments.spoil)
     printer = session.printer
@@ -97,7 +100,8 @@ def show(session: Session, arguments: Namespace) -> int:
     if arguments.step is not None:
         index = session.step(lesson, arguments.step)
         steps = range(index, index + 1)
-        session.progress.set_place(lesson.id, index)
+        if not reading:
+            session.progress.set_place(lesson.id, index)
     else:
         for line in page.title(state(lesson, session.credit())):
             printer.line(line)
@@ -105,8 +109,14 @@ def show(session: Session, arguments: Namespace) -> int:
     for index in steps:
         for line in page.step(index):
             printer.line(line)
-        _say_file(session, lesson, index)
+        if not reading:
+            _say_file(session, lesson, index)
         printer.line()
+    if reading:
+        printer.line(READ)
+        skip = f"tensortutor skip {lesson.id}{chosen(session.options)}"
+        for line in to_do("To skip what it builds on:", skip, printer.width):
+            printer.line(line)
     return 0
 
 
@@ -134,6 +144,8 @@ def _show_chapter(session: Session, chapter: Chapter) -> int:
 
 def _show_solution(session: Session, lesson: Lesson, spoil: bool) -> int:
     work = session.lesson_session(lesson, lesson.steps.index(lesson.task))
+    if spoil:
+        session.progress.mark_solution_seen(lesson.id)
     if not spoil and not work.may_see_solution:
         raise Refused(
             f"The solution of {lesson.id} is shown when you have passed it, or with --spoil. "
@@ -205,8 +217,8 @@ def run_command(session: Session, lesson: Lesson, index: int) -> str:
 
 def _next_place(session: Session) -> tuple[Lesson, int] | None:
     course, progress = session.course, session.progress
-    passed, begun_again = progress.passed(), progress.begun_again()
-    place = continue_at(course, passed, progress.place(), begun_again)
+    history = progress.history()
+    place = continue_at(course, credit(course, history), progress.place())
     if place is None:
         raise Refused("The course has no lessons.")
     lesson: Lesson | None = place[0]
@@ -217,7 +229,7 @@ def _next_place(session: Session) -> tuple[Lesson, int] | None:
         index = session.lesson_session(lesson, start).open_step()
         if index is not None:
             return lesson, index
-        lesson = next_lesson(course, lesson.id, passed, begun_again)
+        lesson = next_lesson(course, lesson.id, history)
         start = 0 if lesson is None else progress.step_of(lesson.id)
     return None
 

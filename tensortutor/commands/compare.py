@@ -28,6 +28,7 @@ def compare(session: Session, arguments: Namespace) -> int:
             f"A solution of {lesson.id} is shown when you have passed it, or with --spoil. "
             f"A hint may do: tensortutor hint {lesson.id}{session.again(lesson)}"
         )
+    session.progress.mark_solution_seen(lesson.id)
     _differences(session, lesson, arguments.file)
     _mistakes(session, lesson)
     return 0

@@ -50,7 +50,9 @@ def _print_lesson(session: Session, standing: Standing) -> None:
     printer = session.printer
     tries = standing.attempts
     tried = f"{tries} check{'s' if tries > 1 else ''}" if tries else ""
-    level = f"known by passing {standing.known_by}" if standing.known_by else standing.level.value
+    level = standing.level.value
+    if standing.level is Level.KNOWN:
+        level += f": {standing.why}"
     words = [level, tried, duration(standing.seconds) if standing.seconds else ""]
     if standing.questions:
         words.append(f"{standing.right_at_first} of {standing.questions} answers right at first")
@@ -82,6 +84,7 @@ def as_json(chapter: ChapterStanding, standing: Standing) -> dict[str, object]:
         "seconds": round(standing.seconds, 1),
         "attempts": standing.attempts,
         "hints": standing.hints,
+        "solution": standing.solution,
         "questions": standing.questions,
         "right_at_first": standing.right_at_first,
     }

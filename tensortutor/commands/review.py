@@ -1,13 +1,13 @@
 """`review`: what is due for another look, and the questions themselves."""
 
-import sys
 from argparse import Namespace
 from datetime import datetime, timezone
 
+from tensortutor.commands.asking import ask, tell
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.learner import answers
-from tensortutor.learner.review import Card, cards, due
+from tensortutor.learner.review import Card, Due, cards, due
 from tensortutor.learner.workspace import write_atomic
 
 MOST_SHOWN = 20
@@ -17,13 +17,13 @@ def review(session: Session, arguments: Namespace) -> int:
     """List what is due, ask the questions, or lay out an exercise afresh."""
     if arguments.fresh is not None:
         return _fresh(session, arguments.fresh)
-    found = due(session.course, session.progress)
+    found = due(session.course, session.progress, new_per_day=session.settings.new_per_day)
     if session.json:
-        for card in found:
+        for card in found.cards:
             session.printer.json(as_json(card))
         return 0
     if arguments.ask:
-        return _ask_all(session, [card for card in found if not card.is_exercise])
+        return _ask_all(session, [card for card in found.cards if not card.is_exercise])
     _list(session, found)
     return 0
 
@@ -37,25 +37,30 @@ def as_json(card: Card) -> dict[str, object]:
         "question": None if card.is_exercise else card.quiz + 1,
         "due": card.due.isoformat(timespec="seconds"),
         "reviews": card.reviews,
+        "new": card.is_new,
     }
 
 
-def _list(session: Session, found: list[Card]) -> None:
+def _list(session: Session, found: Due) -> None:
     printer = session.printer
-    if not found:
+    if found.words:
+        printer.line(f"{found.words}.")
+    if not found.cards:
         later = cards(session.course, session.progress)
         when = "Questions come back once they were answered, exercises once they were passed."
-        if later:
+        if found.waiting:
+            when = "The others come on the days after."
+        elif later:
             when = f"The next card is due on {later[0].due.astimezone():%Y-%m-%d}."
         printer.line(f"Nothing is due. {when}")
         return
-    questions = [card for card in found if not card.is_exercise]
+    questions = [card for card in found.cards if not card.is_exercise]
     if questions:
         printer.line(f"Due questions: {len(questions)}. tensortutor review --ask asks them.")
     for card in questions[:MOST_SHOWN]:
         title = card.lesson.steps[card.step].title
         printer.line(f"  {card.lesson.id:<36}{title}, question {card.quiz + 1}")
-    exercises = [card for card in found if card.is_exercise]
+    exercises = [card for card in found.cards if card.is_exercise]
     if exercises:
         printer.line("Due exercises, to be written anew: tensortutor review --fresh LESSON")
     for card in exercises[:MOST_SHOWN]:
@@ -74,36 +79,17 @@ def _ask_all(session: Session, found: list[Card]) -> int:
         printer.line(printer.paint(f"{number} of {len(found)}: {card.lesson.title}", "bold"))
         for line in page.step_until(card.step, card.quiz):
             printer.line(line)
-        try:
-            if not _ask(session, card):
-                return 0
-        except (EOFError, KeyboardInterrupt):
-            printer.line()
+        quiz = card.lesson.steps[card.step].quizzes[card.quiz]
+        given = ask(session, quiz)
+        if given is None:
             return 0
+        session.progress.record_answer(
+            card.lesson.id, card.step, card.quiz, answers.written(quiz, given.value),
+            answers.is_right(quiz, given.value),
+        )  # fmt: skip
+        tell(session, quiz, given.value)
         printer.line()
     return 0
-
-
-def _ask(session: Session, card: Card) -> bool:
-    """Ask one question until an answer can be read. Returns whether to go on."""
-    quiz = card.lesson.steps[card.step].quizzes[card.quiz]
-    while True:
-        text = input("answer (empty: enough) > ") if sys.stdin.isatty() else input()
-        if not text.strip():
-            return False
-        try:
-            value = answers.read(quiz, text)
-            break
-        except answers.NotAnAnswer as error:
-            session.printer.line(str(error))
-    right = answers.is_right(quiz, value)
-    session.progress.record_answer(
-        card.lesson.id, card.step, card.quiz, answers.written(quiz, value), right
-    )
-    paint = session.printer.paint
-    mark = paint("✓ right", "green") if right else paint("✗ wrong", "red")
-    session.printer.line(f"{mark}. {answers.explanation(quiz, value)}")
-    return True
 
 
 def _fresh(session: Session, name: str) -> int:

@@ -191,17 +191,20 @@ class Session:
 
     def credit(self) -> Credit:
         """What the learner has passed, and what that counts for."""
-        return credit(self.course, self.progress.passed(), self.progress.begun_again())
+        return credit(self.course, self.progress.history())
 
     def open_lesson(self, name: str, anyway: bool) -> Lesson:
         """The lesson of this name. Raises Refused if it is locked, unless that does not matter."""
         lesson = self.lesson(name)
         earned = self.credit()
         if state(lesson, earned) == "locked" and not anyway:
-            needs = ", ".join(missing(lesson, earned))
+            needs, more = ", ".join(missing(lesson, earned)), chosen(self.options)
             raise Refused(
-                f"{lesson.id} is locked until you have passed: {needs}. It builds on them. If you "
-                "know them, add --anyway to the command: passing it counts for them, too."
+                f"{lesson.id} is locked until you have passed: {needs}. It builds on them. You can "
+                f"read it (tensortutor show {lesson.id}{more}), answer one question of each lesson "
+                f"that you skip (tensortutor skip {lesson.id}{more}), or add --anyway to the "
+                "command: passing it then counts for this lesson and not for those that it "
+                "builds on."
             )
         return lesson
 

@@ -104,7 +104,12 @@ def _front_matter_only(root: Path, path: Path, id: str) -> tuple[Lesson, list[Pr
             raise CourseError(whole)
         return lesson
 
-    return Lesson.later(read, id=id, path=path, **vars(front)), report.problems
+    def shows() -> tuple[str, ...]:
+        from tensortutor.course.check_file_reader import read_shows
+
+        return read_shows(_check_file_of(root, path))
+
+    return Lesson.later(read, shows, id=id, path=path, **vars(front)), report.problems
 
 
 def load_course(root: Path, *, thorough: bool = False) -> Course:
@@ -238,13 +243,18 @@ def _read_check_file(
     from tensortutor.course.check_file import CheckFile
     from tensortutor.course.check_file_reader import read_check_file
 
-    judge = root / "checks" / path.parent.name / f"{path.stem}.py"
+    judge = _check_file_of(root, path)
     name = judge.relative_to(root).as_posix()
     if not os.path.lexists(judge):
         shown.add(1, f"its check file is missing: write {name}")
         return CheckFile(judge, "", (), (), ()), []
     report = Report(name)
     return read_check_file(judge, report, thorough=thorough), report.problems
+
+
+def _check_file_of(root: Path, path: Path) -> Path:
+    """Where the check file of the lesson at `path` lies."""
+    return root / "checks" / path.parent.name / f"{path.stem}.py"
 
 
 def _orphans(root: Path, entry: Entry) -> Iterator[Problem]:

@@ -9,8 +9,9 @@ class Variant:
     """An answer that takes the place of the solution's function of the same name.
 
     A mutant: caught_by names the check that must fail, misconception the lesson whose subject its
-    author has not understood, or "". An accepted alternative: neither. An answer that follows a
-    hint: hint is its number from 1, reaches the check that it passes, with all before it.
+    author has not understood, or "", like the mutant of that lesson that makes the same mistake.
+    An accepted alternative: none of these. An answer that follows a hint: hint is its number from
+    1, reaches the check that it passes, with all before it.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Variant:
     line: int
     caught_by: str = ""
     misconception: str = ""
+    like: str = ""
     hint: int = 0
     reaches: str = ""
 
@@ -72,7 +74,8 @@ class CheckFile:
     """What a check file declares, read from its syntax tree without running it.
 
     background: beginnings of sentences of the task that state no rule. key_lines_shown: calls of
-    the solution that the lesson may show. shows: ids of lessons that passing this one proves known.
+    the solution that the lesson may show. shows: ids of lessons for which passing this
+    one is evidence.
     """
 
     path: Path

@@ -16,7 +16,7 @@ from tensortutor.course.check_file import (
     Variant,
 )
 from tensortutor.course.problems import Report, decode, listed, nearest
-from tensortutor.course.read_file import read_course_file
+from tensortutor.course.read_file import read_course_file, read_file
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -25,13 +25,15 @@ DECLARED = re.compile(
     r"^@(?:[a-z_]+\.)*(?:check|mutant|accepted|hinted)\b.*?^(?:async[ \t]+)?(?:def|class)[ \t]+\w+",
     re.MULTILINE | re.DOTALL,
 )
+SHOWS = re.compile(r"^shows[ \t]*=[ \t]*\[[^\]]*\]", re.MULTILINE)
 
 
 def read_check_file(path: Path, report: Report, *, thorough: bool = True) -> CheckFile:
     """The check file at `path`.
 
-    thorough: parse every line. Without it only the decorators are parsed (four times faster), a
-    syntax error elsewhere in the file goes unseen, and so do statements such as `equivalent(...)`.
+    thorough: parse every line. Without it only `shows` and the decorators are parsed (four times
+    faster), a syntax error elsewhere in the file goes unseen, and so do statements such as
+    `equivalent(...)`.
     """
     data = read_course_file(path, report)
     source = decode(data or b"", report)
@@ -63,6 +65,16 @@ def read_check_file(path: Path, report: Report, *, thorough: bool = True) -> Che
         tuple(reader.key_lines_shown),
         tuple(reader.shows),
     )
+
+
+def read_shows(path: Path) -> tuple[str, ...]:
+    """The ids in the `shows` of a check file, and nothing else of it; () if they cannot be read."""
+    try:
+        found = SHOWS.search(read_file(path).decode("utf-8", "replace"))
+        statement = ast.parse(found[0]).body[0] if found else None
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    return _texts(statement.value) or () if isinstance(statement, ast.Assign) else ()
 
 
 def parse_python(source: str, first: int, what: str, report: Report) -> ast.Module | None:
@@ -102,14 +114,19 @@ def _body(source: str, report: Report, thorough: bool) -> Sequence[ast.stmt] | N
     return None if tree is None else tree.body
 
 
-def _headers(source: str) -> list[Definition]:
-    """Decorators and names of what the file declares, with empty bodies, in their lines."""
+def _headers(source: str) -> list[ast.stmt]:
+    """`shows`, and decorators and names of what the file declares, with empty bodies, in their
+    lines."""
     kept, counted = "", 0
     for found in DECLARED.finditer(source):
         skipped = source.count("\n", counted, found.start())
         kept += "\n" * (skipped - 1 if counted else skipped) + f"{found[0]}(): pass\n"
         counted = found.end()
-    return [node for node in ast.parse(kept).body if isinstance(node, DEFINITIONS)]
+    shows: list[ast.stmt] = []
+    if found_shows := SHOWS.search(source):
+        above = source.count("\n", 0, found_shows.start())
+        shows = ast.parse("\n" * above + found_shows[0]).body
+    return [*shows, *(node for node in ast.parse(kept).body if isinstance(node, DEFINITIONS))]
 
 
 @dataclass
@@ -172,12 +189,19 @@ class _Reader:
     def finish(self) -> None:
         """What can be said when the whole file has been read."""
         known = {mutant.misconception for mutant in self.mutants}
+        proved = {mutant.misconception for mutant in self.mutants if mutant.like}
         for shown in self.shows:
             if shown.text not in known:
                 self.report.add(
                     shown.line,
                     f"shows names {shown.text!r}, and no mutant has that misconception: add "
-                    f'@mutant("...", caught_by=..., misconception="{shown.text}")',
+                    f'@mutant("...", caught_by=..., misconception="{shown.text}", like="...")',
+                )
+            elif shown.text not in proved:
+                self.report.add(
+                    shown.line,
+                    f"shows names {shown.text!r}, and no mutant says which mistake of that lesson "
+                    'it makes: add like="..." with the name of a mutant of its check file',
                 )
 
     def _background(self, call: ast.Call) -> None:
@@ -305,7 +329,16 @@ class _Reader:
                 f"the misconception of the mutant {name!r} is the id of a lesson, as "
                 '"maths/matmul_einsum"',
             )
-        self.mutants.append(replace(variant, misconception=_text(misconception) or ""))
+        like = _keyword(call, "like")
+        if like is not None and (_text(like) is None or misconception is None):
+            self.report.add(
+                like.lineno,
+                f"like of the mutant {name!r} is the name of a mutant of the lesson that "
+                "misconception= names",
+            )
+        self.mutants.append(
+            replace(variant, misconception=_text(misconception) or "", like=_text(like) or "")
+        )
 
     def _accepted(self, name: str, call: ast.Call, node: Definition) -> None:
         self.accepted.append(self._variant(name, call, node))

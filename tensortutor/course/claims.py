@@ -173,6 +173,8 @@ class _Maker:
         yield self._right(task.solution_line, "the solution", solution)
         for mutant in judge.mutants:
             what = f"the mutant {mutant.name!r} is caught by {mutant.caught_by!r}"
+            if mutant.like and mutant.misconception in {shown.text for shown in judge.shows}:
+                what += f", which is evidence for {mutant.misconception}"
             claim = Claim(mutant.line, what, caught(mutant.caught_by), judge=True)
             yield self._wrong(claim, solution, (mutant.caught_by,), mutant.name)
         for other in judge.accepted:

@@ -22,8 +22,8 @@ class Lesson:
 
     edition: which rules it follows. long: why it may take longer than others, or "".
 
-    A lesson made by `later` reads its steps and its judge when they are first asked for: the list
-    of lessons needs neither.
+    A lesson made by `later` reads its steps, its judge and what it shows when they are first asked
+    for: the list of lessons needs none of them.
     """
 
     id: str
@@ -40,14 +40,19 @@ class Lesson:
     long: str = ""
 
     @classmethod
-    def later(cls, read: Callable[[], Lesson], **known: Any) -> Lesson:
+    def later(
+        cls,
+        read: Callable[[], Lesson],
+        read_shows: Callable[[], tuple[str, ...]] = tuple,
+        **known: Any,
+    ) -> Lesson:
         """A lesson of which all but steps and judge is known; `read` gives the whole lesson.
 
-        Asking for steps or judge raises what `read` raises.
+        Asking for steps or judge raises what `read` raises. read_shows: gives `shows` without them.
         """
         lesson = object.__new__(cls)
         # Straight into the instance: a frozen dataclass refuses assignments, its own too.
-        vars(lesson).update(known, _read=read)
+        vars(lesson).update(known, _read=read, _read_shows=read_shows)
         return lesson
 
     def __getattr__(self, name: str) -> Any:
@@ -58,6 +63,16 @@ class Lesson:
         whole = read()
         vars(self).update(steps=whole.steps, judge=whole.judge)
         return vars(self)[name]
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """The ids of the lessons for which passing this one is evidence."""
+        kept = vars(self)
+        if "judge" in kept:
+            return tuple(shown.text for shown in self.judge.shows)
+        if "_shows" not in kept:
+            kept["_shows"] = kept["_read_shows"]()
+        return tuple(kept["_shows"])
 
     @property
     def chapter(self) -> str:

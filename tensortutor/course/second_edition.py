@@ -7,7 +7,7 @@ from pathlib import Path
 from tensortutor.course.key_lines import key_lines, programs
 from tensortutor.course.material import Prose
 from tensortutor.course.model import JUDGED, Lesson
-from tensortutor.course.problems import Problem, nearest
+from tensortutor.course.problems import Problem, listed, nearest
 from tensortutor.course.reading_time import LONGEST
 from tensortutor.course.task_sentences import Task, uncovered
 
@@ -58,8 +58,9 @@ def edition_problems(lesson: Lesson, root: Path) -> Iterator[Problem]:
 
 
 def evidence_problems(lessons: Sequence[Lesson], root: Path) -> Iterator[Problem]:
-    """Check files that name lessons which the course has not, or their own."""
+    """Check files that name lessons or mutants which the course has not, or their own lesson."""
     known = [lesson.id for lesson in lessons]
+    mutants = {lesson.id: [v.name for v in lesson.judge.mutants] for lesson in lessons}
     for lesson in lessons:
         path = lesson.judge.path.relative_to(root).as_posix()
         of_mutants = ((v.misconception, v.line) for v in lesson.judge.mutants if v.misconception)
@@ -69,6 +70,15 @@ def evidence_problems(lessons: Sequence[Lesson], root: Path) -> Iterator[Problem
                     path,
                     line,
                     f"there is no lesson {id!r}; the nearest is {nearest(id, known)[0]!r}",
+                )
+        for mutant in lesson.judge.mutants:
+            there = mutants.get(mutant.misconception)
+            if mutant.like and there is not None and mutant.like not in there:
+                yield Problem(
+                    path,
+                    mutant.line,
+                    f"{mutant.misconception} has no mutant {mutant.like!r}; "
+                    f"it has {listed(there) or 'none'}",
                 )
         for shown in lesson.judge.shows:
             if shown.text == lesson.id:

@@ -10,10 +10,17 @@ from pathlib import Path
 
 from tensortutor.learner.errors import StorageError
 
-VERSION = 3
-ADDED = {("afresh", "lesson"): 2, ("attempt", "failing"): 3}
+VERSION = 4
+ASKED = ("id", "lesson", "at", "step", "quiz", "correct")
+ADDED = {
+    ("afresh", "lesson"): 2, ("attempt", "failing"): 3, ("lesson", "solution"): 4,
+    **{("asked", column): 4 for column in ASKED},
+}  # fmt: skip
 """The version from which on a column is there, where that is not the first."""
-NEW_COLUMNS = {3: "ALTER TABLE attempt ADD COLUMN failing TEXT NOT NULL DEFAULT '[]';"}
+NEW_COLUMNS = {
+    3: "ALTER TABLE attempt ADD COLUMN failing TEXT NOT NULL DEFAULT '[]';",
+    4: "ALTER TABLE lesson ADD COLUMN solution INTEGER NOT NULL DEFAULT 0;",
+}
 """What brings a table that is there already up to a version."""
 BUSY_S = 10.0
 
@@ -23,7 +30,8 @@ CREATE TABLE IF NOT EXISTS lesson (
     passed_at TEXT,
     step INTEGER NOT NULL DEFAULT 0,
     hints INTEGER NOT NULL DEFAULT 0,
-    seconds REAL NOT NULL DEFAULT 0
+    seconds REAL NOT NULL DEFAULT 0,
+    solution INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS step (
     lesson TEXT NOT NULL,
@@ -46,6 +54,14 @@ CREATE TABLE IF NOT EXISTS answer (
     step INTEGER NOT NULL,
     quiz INTEGER NOT NULL,
     answer TEXT NOT NULL,
+    correct INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS asked (
+    id INTEGER PRIMARY KEY,
+    lesson TEXT NOT NULL,
+    at TEXT NOT NULL,
+    step INTEGER NOT NULL,
+    quiz INTEGER NOT NULL,
     correct INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS place (

@@ -19,7 +19,7 @@ from tensortutor.learner.edited_files import Code, EditedFiles
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.guesses import Guess, guesses
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import built_on, credit, next_lesson, opened_by, shown_by
+from tensortutor.learner.unlock import History, credit, next_lesson, opened_by, shown_by
 from tensortutor.learner.workspace import Workspace
 from tensortutor.protocol.events import Judged
 
@@ -96,13 +96,17 @@ class LessonSession:
         at: int | None = None,
         *,
         holds_earlier: bool = False,
+        reading: bool = False,
         sharing: ClassSharing | None = None,
     ) -> None:
         # sharing: with the learner's class, if they have one.
+        # reading: the lesson is locked and looked at alone. Nothing is recorded until `begin`.
         # holds_earlier: guesses of earlier sessions wait for their run too. A command's session
         # ends before the run; the app's next visit shows what they were worth.
         self.course = course
         self.lesson = lesson
+        self.reading = reading
+        self._unrecorded: list[Callable[[], Any]] = []
         self._progress = progress
         self._workspace = workspace
         self._report = report
@@ -114,8 +118,7 @@ class LessonSession:
         id = lesson.id
         nothing: frozenset[Any] = frozenset()
         no_answers: dict[tuple[int, int], tuple[str, bool]] = {}
-        self.passed: frozenset[str] = self._tried(progress.passed, nothing)
-        self._begun_again: frozenset[str] = self._tried(progress.begun_again, nothing)
+        self._history: History = self._tried(progress.history, History())
         self.hints_shown = self._tried(lambda: progress.hints_shown(id), 0)
         self.steps_done: set[int] = {*self._tried(lambda: progress.steps_done(id), nothing)}
         self.answered = self._tried(lambda: progress.answers(id), no_answers)
@@ -141,7 +144,7 @@ class LessonSession:
     @property
     def is_passed(self) -> bool:
         """Whether the lesson's checks have passed, today or before."""
-        return self.lesson.id in self.passed
+        return self.lesson.id in self._history.passed
 
     @property
     def may_see_solution(self) -> bool:
@@ -164,6 +167,15 @@ class LessonSession:
     def arrive(self) -> None:
         """Remember this lesson and step as the place to come back to."""
         self._keep(lambda: self._progress.set_place(self.lesson.id, self.index))
+
+    def begin(self) -> None:
+        """From now on the learner works on a lesson that they have only read. What they answered
+        while they read is recorded now."""
+        self.reading = False
+        waiting, self._unrecorded = self._unrecorded, []
+        for action in waiting:
+            self._keep(action)
+        self.arrive()
 
     def finish(self) -> None:
         """The lesson is left: keep everything."""
@@ -223,16 +235,20 @@ class LessonSession:
     @property
     def following(self) -> Lesson | None:
         """The lesson to go on with."""
-        return next_lesson(self.course, self.lesson.id, self.passed, self._begun_again)
+        return next_lesson(self.course, self.lesson.id, self._history)
 
     @property
     def counts(self) -> bool:
-        """Whether the lesson is passed, or known by a later one that was."""
-        earned = credit(self.course, self.passed, self._begun_again)
-        return self.is_passed or self.lesson.id in earned
+        """Whether the lesson is passed, or known without."""
+        return self.is_passed or self.lesson.id in credit(self.course, self._history)
 
     def judge(self, event: Judged) -> tuple[Lesson, ...]:
-        """The checks have spoken. Returns the lessons that this opens; `shown` has those known."""
+        """The checks have spoken. Returns the lessons that this opens; `shown` has those known.
+
+        Whoever only reads has nothing checked: `begin` comes first.
+        """
+        if self.reading:
+            return ()
         opened = self._judge(event)
         self.share()
         return opened
@@ -247,21 +263,20 @@ class LessonSession:
         if not event.ok:
             return ()
         self._done(self.task_number - 1)
-        if id in self.passed:
+        if id in self._history.passed:
             self.shown = ()
             return ()
-        opened = opened_by(self.course, id, self.passed, self._begun_again)
-        self.shown = shown_by(self.course, id, self.passed, self._begun_again)
-        below = frozenset(one.id for one in built_on(self.course, self.lesson))
-        self.passed, self._begun_again = self.passed | {id}, self._begun_again - {id} - below
-        self._keep(lambda: self._progress.mark_passed(id, below))
+        opened = opened_by(self.course, self.lesson, self._history)
+        self.shown = shown_by(self.course, self.lesson, self._history)
+        self._history = self._history.after_passing(self.lesson)
+        self._keep(lambda: self._progress.mark_passed(id, self.lesson.shows))
         return opened
 
     # The class
 
     def share(self) -> None:
         """Tell the learner's class where they are, if they have one and share."""
-        if self._sharing is not None:
+        if self._sharing is not None and not self.reading:
             step, steps = self.index + 1, len(self.lesson.steps)
             self._sharing.share(self.lesson.id, step, steps, self._progress)
 
@@ -444,7 +459,10 @@ class LessonSession:
     # Keeping
 
     def _keep(self, action: Callable[[], Any]) -> None:
-        self._tried(action, None)
+        if self.reading:
+            self._unrecorded.append(action)
+        else:
+            self._tried(action, None)
 
     def _tried(self, action: Callable[[], T], otherwise: T) -> T:
         try:

@@ -14,17 +14,21 @@ SURE_ATTEMPTS = 3
 """Who passes within so many checks, unaided, knows a lesson well."""
 SURE_ANSWERS = 0.75
 """And gets so large a share of the questions right at first."""
+ANSWERED = "you skipped it and answered a question of it"
+"""Why a lesson is known that no passing shows to be."""
 
 
 class Level(Enum):
     """How well a lesson is known. `value` is the word for it.
 
-    HELPED: a hint was opened. A prediction that was wrong is no help: it is meant to surprise.
+    HELPED: a hint was opened, or the solution before the lesson was passed. A prediction that was
+    wrong is no help: it is meant to surprise. KNOWN: another lesson's checks are evidence for it,
+    or it was skipped and one of its questions answered right.
     """
 
     NEW = "not begun"
     BEGUN = "begun"
-    KNOWN = "known by another"
+    KNOWN = "known"
     HELPED = "passed with help"
     PASSED = "passed"
     WELL = "known well"
@@ -34,7 +38,8 @@ class Level(Enum):
 class Standing:
     """A learner and a lesson. seconds: spent in the app with a key pressed now and then.
 
-    known_by: for KNOWN, the id of the lesson whose passing counts for this one, else "".
+    known_by: for KNOWN, the id of the lesson whose passing is evidence for this one, "" if it is
+    known by an answer. solution: it was opened before the lesson was passed.
     """
 
     lesson: Lesson
@@ -45,13 +50,18 @@ class Standing:
     questions: int
     right_at_first: int
     known_by: str = ""
+    solution: bool = False
 
     @property
     def why(self) -> str:
-        """What keeps a passed lesson from being known well, or ""."""
+        """What makes a lesson known, or keeps a passed one from being known well, or ""."""
+        if self.level is Level.KNOWN:
+            return f"you passed {self.known_by}" if self.known_by else ANSWERED
         if self.level not in (Level.HELPED, Level.PASSED):
             return ""
         reasons = []
+        if self.solution:
+            reasons.append("the solution")
         if self.hints:
             reasons.append(f"{self.hints} hint{'s' if self.hints > 1 else ''}")
         if self.attempts > SURE_ATTEMPTS:
@@ -86,13 +96,12 @@ class ChapterStanding:
 def standings(course: Course, progress: Progress) -> tuple[ChapterStanding, ...]:
     """The learner's standing, chapter by chapter. Raises StorageError."""
     records = progress.records()
-    passed = {id for id, record in records.items() if record.passed_at}
-    known = credit(course, passed, progress.begun_again()).known
+    known = credit(course, progress.history()).known
     return tuple(
         ChapterStanding(
             chapter,
             tuple(
-                _standing(lesson, records.get(lesson.id, Record()), known.get(lesson.id, ""))
+                _standing(lesson, records.get(lesson.id, Record()), known.get(lesson.id))
                 for lesson in chapter.lessons
             ),
         )
@@ -100,20 +109,20 @@ def standings(course: Course, progress: Progress) -> tuple[ChapterStanding, ...]
     )
 
 
-def _standing(lesson: Lesson, record: Record, known_by: str) -> Standing:
+def _standing(lesson: Lesson, record: Record, known_by: str | None) -> Standing:
     return Standing(
-        lesson, _level(record, known_by), record.seconds, record.attempts, record.hints,
-        record.questions, record.right_at_first, known_by,
+        lesson, _level(record, known_by is not None), record.seconds, record.attempts, record.hints,
+        record.questions, record.right_at_first, known_by or "", bool(record.solution),
     )  # fmt: skip
 
 
-def _level(record: Record, known_by: str) -> Level:
-    if known_by:
+def _level(record: Record, is_known: bool) -> Level:
+    if is_known:
         return Level.KNOWN
     if not record.passed_at:
         begun = record.seconds or record.attempts or record.questions or record.steps
         return Level.BEGUN if begun else Level.NEW
-    if record.hints:
+    if record.hints or record.solution:
         return Level.HELPED
     right = record.right_at_first >= SURE_ANSWERS * record.questions
     return Level.WELL if right and record.attempts <= SURE_ATTEMPTS else Level.PASSED

@@ -17,6 +17,7 @@ from typing import Any
 from tensortutor.learner.database import connect, immediate, make_ready
 from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.paths import Paths
+from tensortutor.learner.unlock import History
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Record:
     """What there is about one lesson. attempts: checks until it was passed, or until now.
 
     questions: how many were answered; right_at_first: how many of those with the first answer.
+    solution: 1 if it was opened before the lesson was passed.
     """
 
     passed_at: str = ""
@@ -33,6 +35,7 @@ class Record:
     attempts: int = 0
     questions: int = 0
     right_at_first: int = 0
+    solution: int = 0
 
 
 RECORDS = """
@@ -43,11 +46,12 @@ SELECT l.id, coalesce(l.passed_at, ''), l.seconds, l.hints,
     (SELECT count(DISTINCT q.step * 1000 + q.quiz) FROM answer q WHERE q.lesson = l.id),
     (SELECT count(*) FROM answer f WHERE f.lesson = l.id AND f.correct AND f.id = (
         SELECT min(e.id) FROM answer e
-        WHERE e.lesson = f.lesson AND e.step = f.step AND e.quiz = f.quiz))
+        WHERE e.lesson = f.lesson AND e.step = f.step AND e.quiz = f.quiz)),
+    l.solution
 FROM (
-    SELECT id, passed_at, seconds, hints FROM lesson
+    SELECT id, passed_at, seconds, hints, solution FROM lesson
     UNION ALL
-    SELECT DISTINCT lesson, NULL, 0, 0 FROM (
+    SELECT DISTINCT lesson, NULL, 0, 0, 0 FROM (
         SELECT lesson FROM answer UNION SELECT lesson FROM attempt UNION SELECT lesson FROM step)
     WHERE lesson NOT IN (SELECT id FROM lesson)
 ) l
@@ -102,10 +106,35 @@ class Progress:
         """The ids of the lessons that were begun again, and have not counted since."""
         return frozenset(id for (id,) in self._read("SELECT lesson FROM afresh"))
 
+    def answered_instead(self) -> frozenset[str]:
+        """The ids of the lessons that were skipped, and of which a question was answered right."""
+        rows = self._read("SELECT DISTINCT lesson FROM asked WHERE correct")
+        return frozenset(id for (id,) in rows)
+
+    def asked(self, lesson_id: str) -> frozenset[tuple[int, int]]:
+        """The questions, as (step, quiz), that were asked because the lesson was skipped."""
+        rows = self._read("SELECT step, quiz FROM asked WHERE lesson = ?", lesson_id)
+        return frozenset((step, quiz) for step, quiz in rows)
+
+    def record_asked(self, lesson_id: str, step: int, quiz: int, correct: bool) -> None:
+        """A question of a skipped lesson was answered. Nothing else about that lesson changes, but
+        that it no longer waits to be begun again if the answer is right."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO asked (lesson, at, step, quiz, correct) VALUES (?, ?, ?, ?, ?)",
+                (lesson_id, _now(), step, quiz, correct),
+            )
+            if correct:
+                connection.execute("DELETE FROM afresh WHERE lesson = ?", (lesson_id,))
+
+    def history(self) -> History:
+        """What decides which lessons are open."""
+        return History(self.passed(), self.answered_instead(), self.begun_again())
+
     def mark_passed(self, lesson_id: str, shown: Iterable[str] = ()) -> None:
         """A lesson's checks all passed. The first time counts.
 
-        shown: the ids of lessons that this shows to be known, those begun again among them.
+        shown: the ids of lessons for which this is evidence, those begun again among them.
         """
         with self._transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO lesson (id) VALUES (?)", (lesson_id,))
@@ -208,6 +237,14 @@ class Progress:
         """One more hint is shown; how many that makes."""
         return int(self._change(lesson_id, "hints = hints + ?", 1, "hints"))
 
+    def mark_solution_seen(self, lesson_id: str) -> None:
+        """The solution was opened before the lesson was passed; afterwards it is no help."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO lesson (id) VALUES (?)", (lesson_id,))
+            connection.execute(
+                "UPDATE lesson SET solution = 1 WHERE id = ? AND passed_at IS NULL", (lesson_id,)
+            )
+
     def add_time(self, lesson_id: str, seconds: float) -> None:
         """The learner spent this much more time on a lesson."""
         self._change(lesson_id, "seconds = seconds + ?", seconds)
@@ -223,7 +260,7 @@ class Progress:
         """
         with self._transaction() as connection:
             connection.execute("DELETE FROM lesson WHERE id = ?", (lesson_id,))
-            for table in ("step", "attempt", "answer", "place"):
+            for table in ("step", "attempt", "answer", "asked", "place"):
                 connection.execute(f"DELETE FROM {table} WHERE lesson = ?", (lesson_id,))
             if begun_again:
                 connection.execute("INSERT OR IGNORE INTO afresh VALUES (?)", (lesson_id,))

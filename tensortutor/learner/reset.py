@@ -20,7 +20,7 @@ def reset_lesson(course: Course, lesson: Lesson, progress: Progress, workspace: 
     backup = workspace.new_backup()
     progress.backup(backup / progress.path.name)
     workspace.reset(lesson, keep=backup)
-    counted = lesson.id in credit(course, progress.passed(), progress.begun_again())
+    counted = lesson.id in credit(course, progress.history())
     progress.reset(lesson.id, begun_again=counted)
     clear_scratch(workspace.paths, lesson)
     return backup

@@ -7,6 +7,8 @@ answered before there was a schedule has one.
 
 Rules: a question is a card once it was answered, an exercise once its lesson was passed. Right at
 once is "good"; a pass after failed checks is "hard"; wrong, or not passed that day, is "again".
+A card is new until it was looked at on a second day. Of the new ones only so many are due on one
+day (in UTC, as all days here): an afternoon of lessons is not asked back on a single morning.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from tensortutor.course.model import Course, Lesson
+from tensortutor.learner.settings import NEW_PER_DAY
 
 if TYPE_CHECKING:
     from tensortutor.learner.progress import Progress
@@ -35,13 +38,22 @@ class Review:
 
 @dataclass(frozen=True)
 class Card:
-    """A question, or the exercise of a lesson (quiz is EXERCISE), and when it is due (UTC)."""
+    """A question, or the exercise of a lesson (quiz is EXERCISE), and when it is due (UTC).
+
+    second: when it was looked at again for the first time.
+    """
 
     lesson: Lesson
     step: int
     quiz: int
     due: datetime
     reviews: int
+    second: datetime | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """It was not looked at again since the day on which it became a card."""
+        return self.second is None
 
     @property
     def is_exercise(self) -> bool:
@@ -49,10 +61,42 @@ class Card:
         return self.quiz == EXERCISE
 
 
-def due(course: Course, progress: Progress, now: datetime | None = None) -> list[Card]:
-    """The cards that are due, the longest due first. Raises StorageError."""
+@dataclass(frozen=True)
+class Due:
+    """What is asked now, the longest due first.
+
+    new: how many of the cards are new. waiting: how many new cards are due, with those that wait
+    for another day.
+    """
+
+    cards: tuple[Card, ...] = ()
+    new: int = 0
+    waiting: int = 0
+
+    @property
+    def words(self) -> str:
+        """How many of the new cards are asked today, "" if all are."""
+        if self.new == self.waiting:
+            return ""
+        return f"{self.new} of {self.waiting} new cards today"
+
+
+def due(
+    course: Course,
+    progress: Progress,
+    now: datetime | None = None,
+    new_per_day: int = NEW_PER_DAY,
+) -> Due:
+    """What is due, with no more than `new_per_day` new cards on one day. Raises StorageError."""
     now = now or datetime.now(timezone.utc)
-    return [card for card in cards(course, progress) if card.due <= now]
+    all_cards = cards(course, progress)
+    today = sum(card.second is not None and card.second.date() == now.date() for card in all_cards)
+    found = [card for card in all_cards if card.due <= now]
+    new = [card for card in found if card.is_new]
+    asked = new[: max(0, new_per_day - today)]
+    old = [card for card in found if not card.is_new]
+    both = sorted([*old, *asked], key=lambda card: card.due)
+    return Due(tuple(both), len(asked), len(new))
 
 
 def cards(course: Course, progress: Progress) -> list[Card]:
@@ -68,7 +112,9 @@ def cards(course: Course, progress: Progress) -> list[Card]:
             step = lesson.steps.index(lesson.task)
         elif step >= len(lesson.steps) or quiz >= len(lesson.steps[step].quizzes):
             continue
-        found.append(Card(lesson, step, quiz, next_due(reviews), len(reviews)))
+        times = sorted(review.at for review in reviews)
+        second = times[1] if len(times) > 1 else None
+        found.append(Card(lesson, step, quiz, next_due(reviews), len(reviews), second))
     return sorted(found, key=lambda card: card.due)
 
 

@@ -11,6 +11,9 @@ ascii = true
 [keys]
 "lesson.run" = "f5,ctrl+r"
 
+[review]
+new_per_day = 10
+
 [class]
 folder = "/srv/torch24"
 
@@ -38,7 +41,10 @@ SWITCHES = {
     "editor": ("close_brackets", "complete"),
 }
 """The tables with switches, and what each of them knows."""
-TABLES = ("limits", "look", "keys", "lens", "editor", "class", "places")
+TABLES = ("limits", "look", "keys", "lens", "editor", "review", "class", "places")
+NEW_PER_DAY = 10
+"""How many new cards a review asks on one day."""
+MOST_PER_DAY = 1000
 PLACE = ("launch", "setup", "python")
 
 
@@ -50,7 +56,8 @@ class LearnerSettings:
     its keys, not yet held against the bindings that there are. lens: look inside after each run.
     close_brackets, complete: the editor closes what is opened, and offers names behind a dot.
     motion: what scrolls may glide; otherwise nothing moves. class_folder: where the learner shares
-    with a class, "" for nowhere. places: what `--on` knows by name.
+    with a class, "" for nowhere. places: what `--on` knows by name. new_per_day: how many new cards
+    a review asks on one day.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -63,6 +70,7 @@ class LearnerSettings:
     motion: bool = False
     class_folder: str = ""
     places: tuple[Place, ...] = ()
+    new_per_day: int = NEW_PER_DAY
     notices: tuple[str, ...] = ()
 
 
@@ -97,6 +105,7 @@ def read_settings(path: Path) -> LearnerSettings:
         reader.switch("look", "motion", False),
         reader.class_folder(),
         reader.places(),
+        reader.new_per_day(),
         reader.finish(),
     )
 
@@ -192,6 +201,17 @@ class Reader:
             return value
         self.say(f"class.folder is not a whole path in quotes: {show(value)}.")
         return ""
+
+    def new_per_day(self) -> int:
+        """How many new cards a review asks on one day."""
+        value = self.table("review", ("new_per_day",)).get("new_per_day", NEW_PER_DAY)
+        if type(value) is int and 0 <= value <= MOST_PER_DAY:
+            return value
+        self.say(
+            f"review.new_per_day must be a whole number from 0 to {MOST_PER_DAY}, "
+            f"not {show(value)}."
+        )
+        return NEW_PER_DAY
 
     def limits(self) -> Limits:
         """The usual limits with the entries of the table."""

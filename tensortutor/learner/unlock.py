@@ -1,15 +1,17 @@
-"""Which lessons are open. Pure rules over what was passed.
+"""Which lessons are open. Pure rules over what was passed, and what was answered instead.
 
-Whoever passes a lesson has shown to know what it is built on: all that it requires, and all that
-that requires. Such a lesson is `known` until it is passed itself. Nothing of this is kept; it
-follows from the record and the course.
+A lesson counts when it was passed; when one was passed whose checks are evidence for it (`shows` in
+its check file, proved by `verify`); or when it was skipped, and one question of it was answered
+right (`skipping`). Nothing counts because a lesson that builds on it was passed. A lesson that
+counts without having been passed is `known`. What is evidence for what is not kept; it follows from
+the record and the course.
 
-Whoever begins a lesson again wants to do it: it is open, and is not known by others, until it is
-passed, or one that builds on it is passed for the first time.
+Whoever begins a lesson again wants to do it: it is open, and is not known, until it is passed, a
+lesson that is evidence for it is passed for the first time, or a question of it is answered again.
 """
 
 from collections.abc import Container, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tensortutor.course.model import Course, Lesson
@@ -18,8 +20,27 @@ State = Literal["done", "known", "open", "locked"]
 
 
 @dataclass(frozen=True)
+class History:
+    """What decides which lessons are open: ids of lessons.
+
+    passed: their checks passed. answered: skipped, and a question of theirs answered right.
+    begun_again: they counted, and were begun again since.
+    """
+
+    passed: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
+    begun_again: frozenset[str] = frozenset()
+
+    def after_passing(self, lesson: Lesson) -> "History":
+        """What it is once this lesson is passed for the first time."""
+        again = self.begun_again - {lesson.id, *lesson.shows}
+        return replace(self, passed=self.passed | {lesson.id}, begun_again=again)
+
+
+@dataclass(frozen=True)
 class Credit:
-    """What was passed, and what that shows to be known: id -> the lesson whose passing shows it.
+    """What was passed, and what is known without: id -> the lesson whose passing is evidence for
+    it, or "" where a question was answered.
 
     begun_again: what was begun again since. `id in credit` says whether a lesson counts.
     """
@@ -32,22 +53,18 @@ class Credit:
         return lesson_id in self.passed or lesson_id in self.known
 
 
-def credit(course: Course, passed: Set[str], begun_again: Set[str] = frozenset()) -> Credit:
-    """What passing these lessons is worth. The first lesson that shows another one has its name."""
-    requires = {lesson.id: lesson.requires for lesson in course.lessons}
+def credit(course: Course, history: History) -> Credit:
+    """What the history is worth. The first lesson that is evidence for another one has its name."""
     known: dict[str, str] = {}
     for lesson in course.lessons:
-        if lesson.id not in passed:
-            continue
-        ahead = [*lesson.requires]
-        while ahead:
-            id = ahead.pop()
-            # What is passed has its own turn; what is known has been followed already.
-            if id in requires and id not in passed and id not in known:
-                known[id] = lesson.id
-                ahead += requires[id]
+        if lesson.id in history.passed:
+            for id in lesson.shows:
+                known.setdefault(id, lesson.id)
+    for id in history.answered:
+        known.setdefault(id, "")
+    there = {lesson.id for lesson in course.lessons} - history.passed - history.begun_again
     return Credit(
-        passed, {id: by for id, by in known.items() if id not in begun_again}, begun_again
+        history.passed, {id: by for id, by in known.items() if id in there}, history.begun_again
     )
 
 
@@ -67,60 +84,45 @@ def state(lesson: Lesson, earned: Credit) -> State:
     return "locked" if missing(lesson, earned) else "open"
 
 
-def opened_by(
-    course: Course, lesson_id: str, passed: Set[str], begun_again: Set[str] = frozenset()
-) -> tuple[Lesson, ...]:
-    """The lessons that passing `lesson_id` opens, in reading order.
-
-    It does not matter whether `passed` holds `lesson_id` already.
-    """
-    before, after = _around(course, lesson_id, passed, begun_again)
+def opened_by(course: Course, lesson: Lesson, history: History) -> tuple[Lesson, ...]:
+    """The lessons that passing this one opens, in reading order. The history is from before."""
+    before, after = credit(course, history), credit(course, history.after_passing(lesson))
     return tuple(
-        lesson
-        for lesson in course.lessons
-        if state(lesson, before) == "locked" and state(lesson, after) == "open"
+        one
+        for one in course.lessons
+        if state(one, before) == "locked" and state(one, after) == "open"
     )
 
 
-def shown_by(
-    course: Course, lesson_id: str, passed: Set[str], begun_again: Set[str] = frozenset()
-) -> tuple[Lesson, ...]:
-    """The lessons that passing `lesson_id` shows to be known, and nothing did before."""
-    before, after = _around(course, lesson_id, passed, begun_again)
+def shown_by(course: Course, lesson: Lesson, history: History) -> tuple[Lesson, ...]:
+    """The lessons that passing this one is evidence for, and that did not count before."""
+    before, after = credit(course, history), credit(course, history.after_passing(lesson))
     return tuple(one for one in course.lessons if one.id in after.known and one.id not in before)
-
-
-def _around(
-    course: Course, lesson_id: str, passed: Set[str], begun_again: Set[str]
-) -> tuple[Credit, Credit]:
-    shown = {lesson_id, *credit(course, {lesson_id}).known}
-    return (
-        credit(course, passed - {lesson_id}, begun_again),
-        credit(course, passed | {lesson_id}, begun_again - shown),
-    )
 
 
 def built_on(course: Course, lesson: Lesson) -> tuple[Lesson, ...]:
     """All that a lesson requires, and what that requires, in reading order."""
-    below = credit(course, {lesson.id}).known
+    requires = {one.id: one.requires for one in course.lessons}
+    below: set[str] = set()
+    ahead = [*lesson.requires]
+    while ahead:
+        id = ahead.pop()
+        if id in requires and id not in below:
+            below.add(id)
+            ahead += requires[id]
     return tuple(one for one in course.lessons if one.id in below)
 
 
-def next_lesson(
-    course: Course, lesson_id: str, passed: Set[str], begun_again: Set[str] = frozenset()
-) -> Lesson | None:
+def next_lesson(course: Course, lesson_id: str, history: History) -> Lesson | None:
     """The first open lesson after this one, else the first open one before it, else None."""
     lessons = course.lessons
     here = next((i for i, lesson in enumerate(lessons) if lesson.id == lesson_id), -1)
     others = (*lessons[here + 1 :], *lessons[: max(here, 0)])
-    return _first_open(others, credit(course, passed, begun_again))
+    return _first_open(others, credit(course, history))
 
 
 def continue_at(
-    course: Course,
-    passed: Set[str],
-    place: tuple[str, int] | None,
-    begun_again: Set[str] = frozenset(),
+    course: Course, earned: Credit, place: tuple[str, int] | None
 ) -> tuple[Lesson, int] | None:
     """The lesson and step to go on with; None if the course has no lessons.
 
@@ -131,7 +133,7 @@ def continue_at(
         lesson = next((one for one in course.lessons if one.id == place[0]), None)
         if lesson is not None:
             return lesson, min(max(place[1], 0), len(lesson.steps) - 1)
-    lesson = _first_open(course.lessons, credit(course, passed, begun_again))
+    lesson = _first_open(course.lessons, earned)
     lesson = lesson or next(iter(course.lessons), None)
     return None if lesson is None else (lesson, 0)
 

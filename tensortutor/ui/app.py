@@ -24,7 +24,7 @@ from tensortutor.learner.limits_consent import LimitsConsent
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.settings import LearnerSettings, read_settings
 from tensortutor.learner.ui_state import UiState
-from tensortutor.learner.unlock import Credit, built_on, credit, missing, state
+from tensortutor.learner.unlock import Credit, credit, missing, state
 from tensortutor.learner.workspace import Workspace
 from tensortutor.options import AppOptions, OwnOptions
 from tensortutor.plaintext import visible
@@ -246,23 +246,41 @@ class TutorApp(SearchApp):
     # Screens
 
     def open_lesson(self, lesson: Lesson, step: int | None = None) -> None:
-        """Show a lesson, at a step or where the learner was; ask once if it is locked."""
+        """Show a lesson, at a step or where the learner was.
+
+        A locked one that was not begun is read, or a question is asked of each that it builds on.
+        """
         # In teach mode, its twin without a lock.
         lesson = describe.lesson_by_id(self.course, lesson.id) or lesson
         opens = self.opens(lesson)
-        if not opens or self._is_begun(lesson):
+        if not opens or self._is_begun(lesson) or self._is_read(lesson):
             self._show_lesson(lesson, step)
             return
-        from tensortutor.ui.screens.dialogs import Confirm
+        from tensortutor.learner.skipping import skipped
+        from tensortutor.ui.screens.dialogs import Locked
+        from tensortutor.ui.screens.skip import SkipScreen
 
-        below = describe.count(len(built_on(self.course, lesson)), "lesson")
-        question = Confirm(
+        try:
+            count = len(skipped(self.course, lesson, self.progress))
+        except StorageError as error:
+            self.tell(str(error))
+            return
+        question = Locked(
             describe.short_name(self.course, lesson),
-            f"This lesson is locked: {opens}. If you know that already, open it now: passing its "
-            f"checks also counts for what it builds on ({below}).",
-            "I know this",
+            f"This lesson is locked: {opens}. You can read it, and nothing is recorded. Or skip "
+            f"ahead: {describe.count(count, 'lesson')} that it builds on "
+            f"{'does' if count == 1 else 'do'} not count yet, and a right answer to one question "
+            "makes a lesson count.",
+            f"Answer {describe.count(count, 'question')}",
         )
-        self.push_screen(question, lambda yes: self._show_lesson(lesson, step) if yes else None)
+
+        def chosen(choice: str | None) -> None:
+            if choice == "read":
+                self._show_lesson(lesson, step, reading=True)
+            elif choice == "skip":
+                self.push_screen(SkipScreen(lesson, step))
+
+        self.push_screen(question, chosen)
 
     def open_program(self, program: "OwnProgram") -> None:
         """Show a program of the learner's own."""
@@ -306,13 +324,21 @@ class TutorApp(SearchApp):
         except StorageError:
             return False  # told by whoever asks for more
 
-    def _show_lesson(self, lesson: Lesson, step: int | None) -> None:
+    def _is_read(self, lesson: Lesson) -> bool:
+        """Whether this lesson is on the screen already, to be read."""
+        return any(getattr(screen, "lesson", None) is lesson for screen in self.screen_stack)
+
+    def _show_lesson(self, lesson: Lesson, step: int | None, reading: bool = False) -> None:
         from tensortutor.course.problems import CourseError
         from tensortutor.ui.screens.lesson import LessonScreen
 
-        kind = LessonScreen
-        if self.teaching:
-            from tensortutor.ui.screens.teach import TeachScreen as kind
+        def made() -> LessonScreen:
+            if not self.teaching:
+                return LessonScreen(lesson, step, reading)
+            from tensortutor.ui.screens.teach import TeachScreen
+
+            return TeachScreen(lesson, step)
+
         try:
             _ = lesson.steps  # read now: a lesson that is not sound cannot be shown
         except CourseError as error:
@@ -321,11 +347,11 @@ class TutorApp(SearchApp):
         while isinstance(self.screen, TutorScreen) and self.screen.is_passing:
             self.pop_screen()
         if not isinstance(self.screen, LessonScreen):
-            self.push_screen(kind(lesson, step))
+            self.push_screen(made())
         elif lesson is self.screen.lesson:
             self.screen.go(step)
         else:
-            self.switch_screen(kind(lesson, step))
+            self.switch_screen(made())
             garbage_collection.collect_soon(self)
 
     def go_home(self) -> None:
@@ -345,7 +371,7 @@ class TutorApp(SearchApp):
     def opens(self, lesson: Lesson) -> str:
         """What opens a locked lesson, as a sentence without its full stop; "" if it is not."""
         try:
-            earned = credit(self.course, self.progress.passed(), self.progress.begun_again())
+            earned = credit(self.course, self.progress.history())
         except StorageError as error:
             self.tell(str(error))
             earned = Credit(frozenset(), {})

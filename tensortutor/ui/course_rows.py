@@ -16,14 +16,18 @@ class ContinueRow(NamedTuple):
 
 
 class ReviewRow(NamedTuple):
-    """How much is due for another look; None while that is being found out."""
+    """How much is due for another look; None while that is being found out.
+
+    new: how many of the new cards are asked today, in words, if not all are.
+    """
 
     questions: int | None
     exercises: int
+    new: str = ""
 
 
 class ChapterRow(NamedTuple):
-    """A chapter's heading. done: lessons passed; known: lessons that others show to be known."""
+    """A chapter's heading. done: lessons passed; known: lessons that count without."""
 
     chapter: Chapter
     done: int
@@ -52,7 +56,7 @@ def rows(
 ) -> list[Row]:
     """The rows to show, top to bottom. unfolded: ids of chapters whose lessons show."""
     found: list[Row] = []
-    target = continue_at(course, earned.passed, place, earned.begun_again)
+    target = continue_at(course, earned, place)
     if target is not None:
         lesson, step = target
         found.append(ContinueRow(lesson, step, place is not None or bool(earned.passed)))

@@ -148,6 +148,12 @@ REVIEW = [
     _key("review.back", "escape", "back", "Back", show=True),
 ]
 
+SKIP = [
+    _key("skip.next", "n,f8", "next", "Next", show=True),
+    _key("skip.open", "o", "open", "Open the lesson", show=True),
+    _key("skip.back", "escape", "back", "Back", show=True),
+]
+
 PROGRESS = [
     _key("progress.kind", "right,f", "kind(1)", "Other lessons", show=True),
     _key("progress.kind_back", "left", "kind(-1)", "The lessons before"),
@@ -206,6 +212,12 @@ REFERENCE = [
 DIALOG = [
     _key("dialog.yes", "y", "answer(True)", "Yes"),
     _key("dialog.no", "n,escape", "answer(False)", "No"),
+]
+
+LOCKED = [
+    _key("locked.read", "r", "answer('read')", "Read it"),
+    _key("locked.skip", "a", "answer('skip')", "Answer questions"),
+    _key("locked.back", "n,escape", "answer('')", "Back"),
 ]
 
 PAGE = [

@@ -122,8 +122,8 @@ def about_lesson(one: Standing) -> Content:
         spent(one.seconds),
     ]
     why = f"{mark(one.level)} {one.level.value}"
-    if one.why or one.known_by:
-        why += f": {one.why or f'you passed {one.known_by}'}"
+    if one.why:
+        why += f": {one.why}"
     return paragraphs(
         OutsideText(one.lesson.title).styled("bold"),
         OutsideText(one.lesson.goal).content,

@@ -96,6 +96,11 @@ PARSED = [
           "no mutant has that misconception"),
     judge("odd misconception", 'columns", caught_by=centred', 'columns", caught_by=centred, '
           'misconception="means"', '@mutant("averages', "is the id of a lesson"),
+    judge("shows without a mistake of that lesson", '@mutant("averages the columns", caught_by=c',
+          'shows = ["basics/sums"]\n\n@mutant("averages the columns", misconception="basics/sums", '
+          "caught_by=c", "shows =", "says which mistake of that lesson"),
+    judge("mistake of no lesson", 'columns", caught_by=centred',
+          'columns", caught_by=centred, like="x"', '@mutant("averages', "misconception= names"),
     judge("misconception of an unknown lesson", 'columns", caught_by=centred',
           'columns", caught_by=centred, misconception="basics/sums"', '@mutant("averages',
           "there is no lesson 'basics/sums'", "nearest is 'basics/means'"),

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from tensortutor.course.catalog import load_course
+from tensortutor.course.catalog import load_course, open_course, read_course
 from tensortutor.course.verify import Proved, verify
 from tensortutor.protocol.jobs import Limits
 from tensortutor.runner import Runner, Settings
-from tests.course.tiny import CHECKS, FIX, LESSON, TINY, Edit, copy_of_tiny, line_of
+from tests.course.tiny import CHECKS, FIX, FIX_CHECKS, LESSON, TINY, Edit, copy_of_tiny, line_of
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +225,30 @@ def test_rule(tmp_path, runner, case):
     assert len(found) == 1 + case.more, said
     assert (found[0].path, found[0].line) == (file, line), said
     assert case.words in found[0].message
+
+
+def test_evidence_for_another_lesson_must_be_caught_by_the_check_that_is_named(tmp_path, runner):
+    edit = Edit(FIX_CHECKS, "caught_by=largest,\n", "caught_by=runs,\n")
+    root = copy_of_tiny(tmp_path, edit)
+    (broken,) = gate(root, FIX, runner)
+    assert broken.path == FIX_CHECKS
+    assert broken.what.endswith("which is evidence for basics/means")
+    assert "it passes 'the program runs to its end'" in broken.message
+
+
+def test_evidence_names_a_mistake_that_the_other_lesson_has(tmp_path):
+    root = copy_of_tiny(tmp_path, Edit(FIX_CHECKS, '"averages the columns"', '"averages all"'))
+    (problem,) = read_course(root)[1]
+    assert problem.path == FIX_CHECKS
+    assert "basics/means has no mutant 'averages all'; it has averages the columns" in str(problem)
+
+
+def test_evidence_is_read_without_the_rest_of_the_lesson(tmp_path):
+    root = copy_of_tiny(tmp_path)
+    means, repair = open_course(root).lessons
+    (root / FIX).unlink()
+    assert (means.shows, repair.shows) == ((), ("basics/means",))
+    assert load_course(TINY).lessons[1].shows == ("basics/means",)
 
 
 def test_a_check_that_raises_fails_right_answers(tmp_path, runner):

@@ -11,7 +11,7 @@ from tensortutor.course.model import Lesson
 from tensortutor.learner.classroom import PREFIX, classroom, unlocked
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.unlock import credit, state
+from tensortutor.learner.unlock import History, credit, state
 from tests.learner.courses import course, lesson
 
 
@@ -61,7 +61,7 @@ def test_the_classroom_of_a_killed_process_goes_when_the_next_one_opens(
 
 def test_every_lesson_of_an_unlocked_course_is_open() -> None:
     locked = course({"a": (), "b": ("a",), "c": ("b",)})
-    earned = credit(locked, frozenset())
+    earned = credit(locked, History())
     assert [state(one, earned) for one in unlocked(locked).lessons] == ["open"] * 3
     assert [one.id for one in unlocked(locked).lessons] == [one.id for one in locked.lessons]
     assert locked.lessons[2].requires == ("c/b",)

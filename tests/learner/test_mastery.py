@@ -84,6 +84,27 @@ def test_a_surprised_guess_and_many_checks_are_no_help(progress, lesson):
     assert now.why == "5 checks, 0 of 1 answers right at first"
 
 
+def test_the_solution_is_help_until_the_lesson_is_passed(progress, lesson):
+    progress.mark_solution_seen(lesson)
+    progress.record_attempt(lesson, True, 3, 3)
+    progress.mark_passed(lesson)
+    assert (standing(progress).level, standing(progress).why) == (Level.HELPED, "the solution")
+    progress.reset(lesson)
+    progress.mark_passed(lesson)
+    progress.mark_solution_seen(lesson)
+    assert standing(progress).level is Level.WELL
+
+
+def test_a_lesson_is_known_by_evidence_or_by_an_answer_and_says_by_which(progress, lesson):
+    progress.record_asked(lesson, 0, 0, False)
+    assert standing(progress).level is Level.NEW
+    progress.record_asked(lesson, 0, 1, True)
+    assert standing(progress).level is Level.KNOWN
+    assert standing(progress).why == "you skipped it and answered a question of it"
+    progress.mark_passed("autograd/hooks")
+    assert standing(progress).why == "you passed autograd/hooks"
+
+
 def test_times_add_up_in_a_chapter(progress, lesson):
     progress.add_time(lesson, 100.0)
     assert standings(course(), progress)[0].seconds == 100.0

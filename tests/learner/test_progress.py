@@ -197,28 +197,33 @@ def test_whatever_is_answered_is_kept(text: str, step: int, quiz: int, right: bo
         assert progress.answers(ID) == {(step, quiz): (f"{text}?", right)}
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_file_of_an_earlier_version_is_brought_up_to_date(
     version: int, progress: Progress, paths: Paths
 ) -> None:
     progress.mark_passed(ID)
     progress.record_attempt(ID, False, 1, 3, ["adds up", "is fast"])
     with closing(sqlite3.connect(paths.progress)) as connection:
-        connection.execute("ALTER TABLE attempt DROP COLUMN failing")
+        connection.execute("DROP TABLE asked")
+        connection.execute("ALTER TABLE lesson DROP COLUMN solution")
+        if version < 3:
+            connection.execute("ALTER TABLE attempt DROP COLUMN failing")
         if version == 1:
             connection.execute("DROP TABLE afresh")
         connection.execute(f"PRAGMA user_version = {version}")
         connection.commit()
     again = Progress.open(paths)
     assert (again.notices, again.passed(), again.begun_again()) == ((), {ID}, frozenset())
-    assert again.last_attempt(ID) == (1, 3, ())
+    assert again.last_attempt(ID) == (1, 3, () if version < 3 else ("adds up", "is fast"))
+    again.record_asked("other/lesson", 2, 0, True)
+    assert again.history().answered == {"other/lesson"}
     again.record_attempt(ID, False, 2, 3, ["is fast"])
     assert again.last_attempt(ID) == (2, 3, ("is fast",))
     again.reset(ID, begun_again=True)
     assert Progress.open(paths).begun_again() == {ID}
 
 
-def test_what_was_begun_again_counts_when_it_or_what_builds_on_it_is_passed(
+def test_what_was_begun_again_counts_when_it_or_what_is_evidence_for_it_is_passed(
     progress: Progress,
 ) -> None:
     for id in (ID, "other/lesson"):

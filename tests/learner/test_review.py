@@ -78,8 +78,34 @@ def test_intervals_grow_with_right_answers(progress, at, asking):
 def test_due_is_a_matter_of_the_clock(progress, at, asking):
     at(START)
     progress.record_answer(*asking, "x", True)
-    assert due(course(), progress, START) == []
-    assert len(due(course(), progress, START + 400 * DAY)) == 1
+    assert due(course(), progress, START).cards == ()
+    assert len(due(course(), progress, START + 400 * DAY).cards) == 1
+
+
+def test_so_many_new_cards_are_asked_on_one_day_and_the_others_wait(progress, at):
+    questions = [
+        (lesson.id, index, number)
+        for lesson in course().lessons
+        for index, step in enumerate(lesson.steps)
+        for number in range(len(step.quizzes))
+    ]
+    at(START)
+    for question in questions:
+        progress.record_answer(*question, "x", True)
+    later = START + 40 * DAY
+    first = due(course(), progress, later, new_per_day=4)
+    assert (len(first.cards), first.words) == (4, f"4 of {len(questions)} new cards today")
+    at(later)
+    for card in first.cards[:3]:
+        progress.record_answer(card.lesson.id, card.step, card.quiz, "x", True)
+    rest = len(questions) - 3
+    again = due(course(), progress, later, new_per_day=4)
+    assert (again.cards, again.words) == (first.cards[3:], f"1 of {rest} new cards today")
+    # What was looked at before is due whatever the number of new cards.
+    much_later = due(course(), progress, later + 400 * DAY, new_per_day=0)
+    assert len(much_later.cards) == 3
+    assert much_later.words == f"0 of {rest} new cards today"
+    assert due(course(), progress, later + DAY, new_per_day=50).words == ""
 
 
 def test_an_exercise_is_a_card_once_it_was_passed(progress, at):

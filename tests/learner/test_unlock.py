@@ -3,6 +3,8 @@ from hypothesis import strategies as st
 
 from tensortutor.course.model import Course
 from tensortutor.learner.unlock import (
+    Credit,
+    History,
     built_on,
     continue_at,
     credit,
@@ -17,15 +19,15 @@ from tests.learner.courses import course
 
 @st.composite
 def courses(draw: st.DrawFn) -> Course:
-    """A random acyclic course: each lesson may need any that come before it."""
-    size = draw(st.integers(1, 8))
-    names = [f"l{i}" for i in range(size)]
-    return course(
-        {
-            name: sorted(draw(st.sets(st.sampled_from(names[:i])))) if i else []
-            for i, name in enumerate(names)
-        }
-    )
+    """A random acyclic course: each lesson may need any that come before it, and be evidence for
+    any other."""
+    names = [f"l{i}" for i in range(draw(st.integers(1, 8)))]
+    requires = {
+        name: sorted(draw(st.sets(st.sampled_from(names[:i])))) if i else []
+        for i, name in enumerate(names)
+    }
+    shows = {name: sorted(draw(st.sets(st.sampled_from(names))) - {name}) for name in names}
+    return course(requires, shows)
 
 
 def needs(course: Course) -> dict[str, set[str]]:
@@ -36,149 +38,147 @@ def needs(course: Course) -> dict[str, set[str]]:
     return below
 
 
-def subsets(course: Course) -> st.SearchStrategy[frozenset[str]]:
+def ids(course: Course) -> st.SearchStrategy[frozenset[str]]:
     return st.frozensets(st.sampled_from([lesson.id for lesson in course.lessons]))
 
 
+def passed(*slugs: str) -> History:
+    return History(frozenset(f"c/{slug}" for slug in slugs))
+
+
+def states(course: Course, history: History) -> list[str]:
+    return [state(lesson, credit(course, history)) for lesson in course.lessons]
+
+
 @given(st.data())
-def test_a_lesson_opens_exactly_when_its_needs_count(data: st.DataObject) -> None:
+def test_a_lesson_counts_by_passing_by_evidence_or_by_an_answer_alone(data: st.DataObject) -> None:
     tree = data.draw(courses())
-    passed = data.draw(subsets(tree))
-    earned = credit(tree, passed)
-    below = needs(tree)
-    shown = {id for one in passed for id in below[one]} - passed
-    assert set(earned.known) == shown
+    history = History(*(data.draw(ids(tree)) for _ in range(3)))
+    earned = credit(tree, history)
+    evident = {id for one in tree.lessons if one.id in history.passed for id in one.shows}
+    known = (evident | history.answered) - history.passed - history.begun_again
+    assert set(earned.known) == known
     for id, by in earned.known.items():
-        assert by in passed
-        assert id in below[by]
+        if by:
+            assert by in history.passed
+            assert id in next(one.shows for one in tree.lessons if one.id == by)
+        else:
+            assert id in history.answered
+    below = needs(tree)
     for lesson in tree.lessons:
         found = state(lesson, earned)
-        assert (found == "done") == (lesson.id in passed)
-        assert (found == "known") == (lesson.id in shown)
-        if found in ("open", "locked"):
-            assert (found == "open") == (set(lesson.requires) <= passed | shown)
+        assert (found == "done") == (lesson.id in history.passed)
+        assert (found == "known") == (lesson.id in known)
+        if found in ("open", "locked") and lesson.id not in history.begun_again:
+            assert (found == "open") == (set(lesson.requires) <= history.passed | known)
             assert (found == "open") == (missing(lesson, earned) == ())
         assert {one.id for one in built_on(tree, lesson)} == below[lesson.id]
 
 
 @given(st.data())
-def test_passing_in_order_shows_nothing_that_was_not_passed(data: st.DataObject) -> None:
+def test_opened_by_and_shown_by_are_the_difference_that_passing_makes(data: st.DataObject) -> None:
     tree = data.draw(courses())
-    passed: frozenset[str] = frozenset()
-    for lesson in tree.lessons:
-        if state(lesson, credit(tree, passed)) == "open" and data.draw(st.booleans()):
-            assert shown_by(tree, lesson.id, passed) == ()
-            passed |= {lesson.id}
-    assert credit(tree, passed).known == {}
-
-
-@given(st.data())
-def test_opened_by_is_the_difference_that_passing_makes(data: st.DataObject) -> None:
-    tree = data.draw(courses())
-    passed = data.draw(subsets(tree))
+    history = History(*(data.draw(ids(tree)) for _ in range(3)))
     lesson = data.draw(st.sampled_from(tree.lessons))
-    before, after = credit(tree, passed - {lesson.id}), credit(tree, passed | {lesson.id})
-    expected = {
+    before, after = credit(tree, history), credit(tree, history.after_passing(lesson))
+    opened = {
         one.id for one in tree.lessons
         if state(one, before) == "locked" and state(one, after) == "open"
     }  # fmt: skip
-    known = {one.id for one in shown_by(tree, lesson.id, passed)}
+    assert {one.id for one in opened_by(tree, lesson, history)} == opened
+    known = {one.id for one in shown_by(tree, lesson, history)}
     assert known == {id for id in after.known if id not in before}
-    assert {one.id for one in opened_by(tree, lesson.id, passed)} == expected
-    assert {one.id for one in opened_by(tree, lesson.id, passed | {lesson.id})} == expected
+    assert known <= set(lesson.shows)
 
 
 @given(courses())
-def test_following_the_next_lesson_passes_everything(tree: Course) -> None:
-    passed: frozenset[str] = frozenset()
-    place = None
+def test_following_the_next_lesson_makes_everything_count(tree: Course) -> None:
+    history, place = History(), None
     for _ in tree.lessons:
-        found = continue_at(tree, passed, place)
+        if all(one.id in credit(tree, history) for one in tree.lessons):
+            break
+        found = continue_at(tree, credit(tree, history), place)
         assert found is not None
         lesson, step = found
         assert step == 0
-        assert state(lesson, credit(tree, passed)) == "open"
-        passed |= {lesson.id}
-        following = next_lesson(tree, lesson.id, passed)
+        assert state(lesson, credit(tree, history)) == "open"
+        history = history.after_passing(lesson)
+        following = next_lesson(tree, lesson.id, history)
         place = None if following is None else (following.id, 0)
-    assert passed == {lesson.id for lesson in tree.lessons}
-    assert next_lesson(tree, tree.lessons[0].id, passed) is None
+    assert {state(one, credit(tree, history)) for one in tree.lessons} <= {"done", "known"}
+    assert next_lesson(tree, tree.lessons[0].id, history) is None
 
 
-def test_passing_everything_opens_everything() -> None:
-    tree = course({"a": [], "b": ["a"], "c": ["a", "b"]})
-    everything = frozenset(lesson.id for lesson in tree.lessons)
-    assert {state(lesson, credit(tree, everything)) for lesson in tree.lessons} == {"done"}
+def test_passing_a_lesson_claims_nothing_of_those_that_it_builds_on() -> None:
+    tree = course({"a": [], "b": ["a"], "c": ["b"], "d": ["c"]})
+    assert states(tree, passed("c")) == ["open", "locked", "done", "open"]
+    assert shown_by(tree, tree.lessons[2], History()) == ()
+
+
+def test_evidence_counts_for_the_lesson_that_is_named_and_no_further() -> None:
+    tree = course({"a": [], "b": ["a"], "c": ["b"], "d": ["b"]}, shows={"c": ["b"], "b": ["a"]})
+    earned = credit(tree, passed("c"))
+    assert earned.known == {"c/b": "c/c"}
+    assert states(tree, passed("c")) == ["open", "known", "done", "open"]
+    assert [one.id for one in shown_by(tree, tree.lessons[2], History())] == ["c/b"]
+    assert [one.id for one in opened_by(tree, tree.lessons[2], History())] == ["c/d"]
+
+
+def test_an_answer_makes_one_skipped_lesson_count() -> None:
+    tree = course({"a": [], "b": ["a"], "c": ["b"]})
+    history = History(answered=frozenset({"c/b"}))
+    assert credit(tree, history).known == {"c/b": ""}
+    assert states(tree, history) == ["open", "known", "open"]
 
 
 def test_what_was_passed_stays_done_when_its_needs_are_gone() -> None:
     tree = course({"a": [], "b": ["a"]})
-    assert state(tree.lessons[1], credit(tree, frozenset({"c/b"}))) == "done"
+    assert states(tree, passed("b")) == ["open", "done"]
 
 
-def test_a_lesson_begun_again_is_open_and_nobody_elses_passing_makes_it_known() -> None:
-    tree = course({"a": [], "b": ["a"], "c": ["b"], "d": ["b"], "e": ["d"]})
-    begun_again = frozenset({"c/b"})
-    earned = credit(tree, frozenset({"c/c"}), begun_again)
-    states = [state(lesson, earned) for lesson in tree.lessons]
-    assert states == ["known", "open", "done", "locked", "locked"]
-    # Open even if what it needs was known by itself alone.
-    alone = credit(tree, frozenset(), begun_again)
-    assert [state(lesson, alone) for lesson in tree.lessons][:3] == ["open", "open", "locked"]
-    assert next_lesson(tree, "c/c", frozenset({"c/c"}), begun_again) is tree.lessons[1]
-    found = continue_at(tree, frozenset({"c/c"}), None, begun_again)
-    assert found == (tree.lessons[1], 0)
-    # Passing what builds on it shows it once more.
-    passed = frozenset({"c/c"})
-    assert [one.id for one in shown_by(tree, "c/d", passed, begun_again)] == ["c/b"]
-    assert [one.id for one in opened_by(tree, "c/d", passed, begun_again)] == ["c/e"]
+def test_a_lesson_begun_again_is_open_until_there_is_new_evidence() -> None:
+    tree = course({"a": [], "b": ["a"], "c": ["b"], "d": ["b"]}, shows={"c": ["b"], "d": ["b"]})
+    history = History(frozenset({"c/c"}), begun_again=frozenset({"c/b"}))
+    assert states(tree, history) == ["open", "open", "done", "locked"]
+    assert [one.id for one in shown_by(tree, tree.lessons[3], history)] == ["c/b"]
+    assert states(tree, history.after_passing(tree.lessons[3]))[1] == "known"
 
 
-def test_what_a_passed_lesson_is_built_on_counts_and_opens_what_needs_it() -> None:
-    tree = course({"a": [], "b": ["a"], "c": ["b"], "d": ["a"], "e": ["d"]})
-    earned = credit(tree, frozenset({"c/c"}))
-    assert earned.known == {"c/a": "c/c", "c/b": "c/c"}
-    states = [state(lesson, earned) for lesson in tree.lessons]
-    assert states == ["known", "known", "done", "open", "locked"]
-    assert [one.id for one in shown_by(tree, "c/c", frozenset())] == ["c/a", "c/b"]
-    assert [one.id for one in opened_by(tree, "c/c", frozenset())] == ["c/d"]
-    following = next_lesson(tree, "c/c", frozenset({"c/c"}))
-    assert following is not None
-    assert following.id == "c/d"
-
-
-def test_what_is_known_and_then_passed_is_done_and_what_is_not_in_the_course_is_nothing() -> None:
-    tree = course({"a": ["gone"], "b": ["a"]})
-    assert credit(tree, frozenset({"c/b"})).known == {"c/a": "c/b"}
-    assert credit(tree, frozenset({"c/a", "c/b"})).known == {}
+def test_what_is_not_in_the_course_is_nothing() -> None:
+    tree = course({"a": [], "b": ["a"]}, shows={"b": ["gone"]})
+    history = History(frozenset({"c/b"}), answered=frozenset({"c/other"}))
+    assert credit(tree, history).known == {}
 
 
 def test_next_lesson_looks_behind_when_nothing_ahead_is_open() -> None:
     tree = course({"a": [], "b": [], "c": ["a"]})
-    following = next_lesson(tree, "c/b", frozenset({"c/b"}))
+    following = next_lesson(tree, "c/b", passed("b"))
     assert following is not None
     assert following.id == "c/a"
 
 
+NOTHING = Credit(frozenset(), {})
+
+
 def test_continue_where_the_learner_was() -> None:
     tree = course({"a": [], "b": []})
-    assert continue_at(tree, frozenset(), ("c/b", 2)) == (tree.lessons[1], 2)
+    assert continue_at(tree, NOTHING, ("c/b", 2)) == (tree.lessons[1], 2)
 
 
 def test_a_step_that_is_gone_becomes_the_last() -> None:
     tree = course({"a": []})
-    assert continue_at(tree, frozenset(), ("c/a", 99)) == (tree.lessons[0], 2)
+    assert continue_at(tree, NOTHING, ("c/a", 99)) == (tree.lessons[0], 2)
 
 
 def test_a_lesson_that_is_gone_gives_the_first_open_one() -> None:
     tree = course({"a": [], "b": ["a"]})
-    assert continue_at(tree, frozenset(), ("c/gone", 1)) == (tree.lessons[0], 0)
+    assert continue_at(tree, NOTHING, ("c/gone", 1)) == (tree.lessons[0], 0)
 
 
 def test_who_went_to_a_locked_lesson_goes_on_there() -> None:
     tree = course({"a": [], "b": ["a"]})
-    assert continue_at(tree, frozenset(), ("c/b", 1)) == (tree.lessons[1], 1)
+    assert continue_at(tree, NOTHING, ("c/b", 1)) == (tree.lessons[1], 1)
 
 
 def test_a_course_without_lessons_has_no_place() -> None:
-    assert continue_at(course({}), frozenset(), None) is None
+    assert continue_at(course({}), NOTHING, None) is None

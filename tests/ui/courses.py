@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tensortutor.course.check_file import CheckFile, Variant
+from tensortutor.course.check_file import CheckFile, Declared, Variant
 from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
 from tensortutor.course.model import Chapter, Course, Lesson
 
@@ -141,7 +141,9 @@ def accumulation() -> Lesson:
     )
 
 
-def small(id: str, title: str, requires: tuple[str, ...] = ()) -> Lesson:
+def small(
+    id: str, title: str, requires: tuple[str, ...] = (), shows: tuple[str, ...] = ()
+) -> Lesson:
     """Questions of the other kinds, then one exercise."""
     return Lesson(
         id=id,
@@ -160,15 +162,22 @@ def small(id: str, title: str, requires: tuple[str, ...] = ()) -> Lesson:
                 "def f(x):\n    return x\n",
             ),
         ),
-        judge=CheckFile(Path("checks/01_tensors/01_shapes.py"), "", ("returns x",), (), ()),
+        judge=CheckFile(
+            Path("checks/01_tensors/01_shapes.py"),
+            "",
+            ("returns x",),
+            (),
+            (),
+            shows=tuple(Declared(id, 1) for id in shows),
+        ),
         path=Path(f"/course/lessons/{id}.md"),
     )
 
 
 def course() -> Course:
-    """Shapes opens accumulation, accumulation opens hooks."""
+    """Shapes opens accumulation, accumulation opens hooks. Hooks is evidence for shapes."""
     shapes = small("tensors/shapes", "Shapes")
-    hooks = small("autograd/hooks", "Hooks", ("autograd/accumulation",))
+    hooks = small("autograd/hooks", "Hooks", ("autograd/accumulation",), ("tensors/shapes",))
     return Course(
         "A course",
         (

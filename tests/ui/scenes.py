@@ -11,7 +11,7 @@ from textual.screen import Screen
 
 from tensortutor.protocol.events import Output
 from tensortutor.ui.app import TutorApp
-from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.dialogs import Locked
 from tensortutor.ui.screens.help import HelpPage
 from tensortutor.ui.screens.progress import ProgressScreen
 from tensortutor.ui.screens.reference import ReferenceScreen
@@ -205,7 +205,7 @@ async def locked(stage: Stage, pilot: Any) -> None:
     await wait(stage, pilot, "full")
     stage.setting.runner.script = says("")
     pilot.app.open_lesson(stage.setting.course.lessons[2])
-    await stage.until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+    await stage.until(pilot, lambda: isinstance(pilot.app.screen, Locked))
     await wait(stage, pilot, "locked")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tensortutor.protocol.events import CheckStarted, Finished, Output, Raised, Verdict, Warned
 from tensortutor.protocol.scene import Operand, Scene
-from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.dialogs import Locked
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.widgets.checks import CheckLine
 from tests.ui.courses import CHECKS
@@ -103,7 +103,7 @@ async def test_a_locked_lesson_is_asked_for_and_the_own_one_is_named(with_atlas,
         await pilot.press("r")
         await until(pilot, lambda: ended(screen).startswith("✗"))
         await pilot.press("f12")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await until(pilot, lambda: isinstance(app.screen, Locked))
 
 
 async def test_of_the_lesson_that_is_open_nothing_needs_opening(with_atlas, until):

@@ -1,12 +1,16 @@
 from dataclasses import replace
 
 import pytest
+from textual.screen import Screen
+from textual.widgets import Button
 
 from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow
-from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.dialogs import Confirm, Locked
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.review import ReviewScreen
+from tensortutor.ui.screens.skip import SkipScreen
+from tensortutor.ui.widgets.questions import Question
 from tests.ui.fakes import judges
 
 
@@ -16,6 +20,10 @@ def titles(screen: HomeScreen) -> list[str]:
 
 def about(screen: HomeScreen) -> str:
     return str(screen.query_one("#about").content)
+
+
+def words(screen: Screen) -> str:
+    return str(screen.query_one("Static").content)
 
 
 async def test_the_first_row_begins_and_enter_opens_it(setting, until):
@@ -69,19 +77,113 @@ async def test_the_panel_tells_what_opens_a_locked_lesson(setting):
         assert "locked: it opens after 1.1 Shapes" in about(app.screen)
 
 
-async def test_a_locked_lesson_opens_after_one_question(setting, until):
+async def test_a_locked_lesson_can_be_read_and_nothing_is_recorded(setting, until):
     app = setting.app()
-    async with app.run_test(size=(80, 24)) as pilot:
+    before = setting.paths.progress.read_bytes()
+    async with app.run_test(size=(60, 16)) as pilot:
         await pilot.pause()
         await pilot.press("end", "right", "down", "enter")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await until(pilot, lambda: isinstance(app.screen, Locked))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Locked))
+        assert "1 lesson that it builds on does not count yet" in words(app.screen)
+        edge = app.screen.query_one(".buttons").region.right
+        assert all(button.region.right <= edge for button in app.screen.query(Button))
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
+        screen = app.screen
+        await until(pilot, lambda: screen.query("#page"))
+        assert screen.lesson.id == "autograd/accumulation"
+        assert screen.top.place[-1] == "reading, nothing is recorded"
+        for _ in screen.lesson.steps[1:]:
+            await pilot.press("f8", "f8")
+            await pilot.pause()
+        assert screen.session.index > 1
+        await pilot.press("f10")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await pilot.pause()
+        assert setting.paths.progress.read_bytes() == before
+        assert app.screen.courses.rows[0].lesson.id == "tensors/shapes"
+
+
+@pytest.mark.parametrize("act", ["f9", "f2"])
+async def test_who_reads_is_asked_before_working_on_the_lesson(setting, until, act):
+    setting.runner.script = judges({"returns x": True})
+    app = setting.app()
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.open_lesson(setting.course.lessons[2], 1)
+        await until(pilot, lambda: isinstance(app.screen, Locked))
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
+        screen = app.screen
+        await until(pilot, lambda: screen.query("#page"))
+        await pilot.press(act)
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        assert "counts for this lesson alone" in words(app.screen)
+        await pilot.press("n")
+        await until(pilot, lambda: app.screen is screen)
+        assert (screen.session.reading, setting.runner.jobs) == (True, [])
+        await pilot.press(act)
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("y")
+        await until(pilot, lambda: app.screen is screen)
+        if act == "f2":
+            await until(pilot, lambda: setting.progress.hints_shown("autograd/hooks") == 1)
+        else:
+            await until(pilot, lambda: setting.progress.passed() == {"autograd/hooks"})
+            panel = screen.query_one("#checks-passed")
+            await until(pilot, lambda: panel.display)
+            assert "It also counts for:\n  1.1 Shapes\n" in str(panel.content)
+        assert screen.top.place[-1] != "reading, nothing is recorded"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_a_locked_lesson_opens_by_a_question_of_each_that_is_skipped(setting, until, size):
+    app = setting.app()
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.press("end", "right", "end")
+        assert app.screen.courses.row.lesson.id == "autograd/hooks"
+        assert app.screen.courses.row.state == "locked"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Locked))
+        assert "it opens after 2.1 Gradients accumulate" in words(app.screen)
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, SkipScreen))
+        screen = app.screen
+
+        async def give(right):
+            await until(pilot, lambda: screen.query(Question))
+            question = screen.query_one(Question)
+            value = question.quiz.answer if right else "a copy"
+            question.post_message(Question.Answered(question, value))
+            await until(pilot, lambda: app.focused is not None and app.focused.id == "review")
+            await pilot.press("n")
+            await until(pilot, lambda: not question.is_attached)
+
+        await until(pilot, lambda: screen.top.place[-1] == "1 of 2: 2.1 Gradients accumulate")
+        await give(True)
+        await until(pilot, lambda: screen.top.place[-1] == "2 of 2: 1.1 Shapes")
+        await give(False)
+        end = screen.query("#review Static").first
+        await until(pilot, lambda: "2.2 Hooks is open." in str(end().content))
+        assert "1 lesson does not count" in str(end().content)
+        assert setting.progress.history().answered == {"autograd/accumulation"}
+        await pilot.press("o")
         await until(pilot, lambda: isinstance(app.screen, LessonScreen))
-        assert app.screen.lesson.id == "autograd/accumulation"
+        await until(pilot, lambda: app.screen.query("#page"))
+        await pilot.pause()
+        assert not app.screen.session.reading
+        await pilot.press("f10")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        home = app.screen
+        await until(pilot, lambda: home.top.word == "0 of 3 lessons done, 1 known")
+        await pilot.press("end", "up")
+        assert home.courses.row.lesson.id == "autograd/accumulation"
+        assert home.courses.row.state == "known"
+        assert "◐ known: you skipped it and answered a question of it" in about(home)
 
 
 async def test_chapters_fold(setting):
@@ -122,61 +224,6 @@ async def test_a_smaller_window_shows_a_sentence_and_comes_back(setting, until):
         assert app.screen.courses.parent.parent.display
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
-async def test_who_knows_a_locked_lesson_has_what_it_is_built_on_counted(setting, until, size):
-    setting.runner.script = judges({"returns x": True})
-    app = setting.app()
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        await pilot.press("end", "right", "end")
-        assert app.screen.courses.row.lesson.id == "autograd/hooks"
-        assert app.screen.courses.row.state == "locked"
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
-        words = str(app.screen.query_one("Static").content)
-        assert "it opens after 2.1 Gradients accumulate" in words
-        assert "counts for what it builds on (2 lessons)" in words
-        await pilot.press("y")
-        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
-        await until(pilot, lambda: app.screen.query("#page"))
-        await pilot.pause()
-
-        # Asked once: who is in it goes on in it.
-        await pilot.press("f10")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        await pilot.pause()
-        row = app.screen.courses.row
-        assert isinstance(row, ContinueRow)
-        assert row.lesson.id == "autograd/hooks"
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
-        await until(pilot, lambda: app.screen.query("#page"))
-        await pilot.pause()
-
-        await pilot.press("f8", "f9")
-        panel = app.screen.query_one("#checks-passed")
-        await until(pilot, lambda: panel.display)
-        told = str(panel.content)
-        assert "It also counts for:\n  1.1 Shapes\n  2.1 Gradients accumulate" in told
-        await pilot.press("escape", "l")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-        home = app.screen
-        await until(pilot, lambda: home.top.word == "1 of 3 lessons done, 2 known")
-        assert setting.progress.passed() == {"autograd/hooks"}
-        await pilot.press("end")
-        while not isinstance(home.courses.row, LessonRow):
-            await pilot.press("up")
-        await pilot.press("up")
-        assert home.courses.row.lesson.id == "autograd/accumulation"
-        assert home.courses.row.state == "known"
-        assert "◐ known: you passed 2.2 Hooks" in about(home)
-        drawn = "\n".join(home.courses.render_line(y).text for y in range(home.courses.size.height))
-        assert "◐" in drawn
-        # It opens like any other.
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LessonScreen))
-
-
 async def test_what_is_begun_again_is_open_and_the_place_to_go_on(setting, until):
     setting.progress.mark_passed("autograd/hooks")
     app = setting.app()
@@ -190,7 +237,7 @@ async def test_what_is_begun_again_is_open_and_the_place_to_go_on(setting, until
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
         home = app.screen
-        await until(pilot, lambda: home.top.word == "1 of 3 lessons done, 1 known")
+        await until(pilot, lambda: home.top.word == "1 of 3 lessons done")
         assert home.courses.rows[0].lesson.id == "tensors/shapes"
         opened = [row for row in home.courses.rows if isinstance(row, LessonRow)]
         assert opened[0].state == "open"
@@ -202,12 +249,11 @@ async def test_a_chapter_counts_what_is_known_apart(setting):
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         chapters = [row for row in app.screen.courses.rows if isinstance(row, ChapterRow)]
-        assert [(row.done, row.known) for row in chapters] == [(0, 1), (1, 1)]
+        assert [(row.done, row.known) for row in chapters] == [(0, 1), (1, 0)]
         await pilot.press("end")
         while not isinstance(app.screen.courses.row, ChapterRow):
             await pilot.press("up")
-        assert "1 of 2 lessons done, 1 known by later ones" in about(app.screen)
-        assert "to go" not in about(app.screen)
+        assert "1 of 2 lessons done · 12 min to go" in about(app.screen)
 
 
 async def test_a_device_that_not_every_machine_has_stands_beside_the_lesson(setting):

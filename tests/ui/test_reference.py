@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tensortutor.ui.editing.names_at_cursor import names_at
-from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.dialogs import Locked
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.reference import NONE, ReferenceScreen
@@ -139,7 +139,7 @@ async def test_a_locked_lesson_is_asked_about_and_one_to_come_is_said_so(library
         await pilot.press("slash", *"view", "enter")
         await until(pilot, lambda: "Hooks" in shown(screen) and app.focused is screen.lessons)
         await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await until(pilot, lambda: isinstance(app.screen, Locked))
 
 
 async def test_escape_leads_back_with_nothing_lost(library, until):

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 
+from tensortutor.learner.settings import LearnerSettings
 from tensortutor.ui.course_rows import ReviewRow
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
@@ -68,6 +69,23 @@ async def test_an_exercise_begins_anew_and_the_solution_is_kept(setting, until):
         await until(pilot, lambda: app.screen.editor.text == lesson.task.pane.source)
     (kept,) = setting.paths.backups.rglob("*.py")
     assert kept.read_text() == "mine = 1\n"
+
+
+async def test_ten_new_cards_a_day_or_as_many_as_the_settings_say(setting, until):
+    lesson = setting.shapes
+    for quiz in range(len(lesson.steps[0].quizzes)):
+        long_ago(setting, "answer", lesson=lesson.id, step=0, quiz=quiz, answer="x", correct=0)
+    app = setting.app()
+    app.settings = LearnerSettings(new_per_day=1)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.screen.courses.rows[1].questions == 1)
+        line = app.screen.courses.render_line(1).text
+        assert "1 question is due: 1 of 4 new cards today" in line
+        await pilot.press("v")
+        await until(pilot, lambda: app.screen.query(Question))
+        await pilot.press("f8")
+        page = app.screen.query("#review Static").first
+        await until(pilot, lambda: "1 of 4 new cards today; the others" in str(page().content))
 
 
 async def test_nothing_due_is_said(setting, until):

@@ -8,7 +8,7 @@ from textual.widgets import OptionList
 
 from tensortutor.course.search import CourseIndex
 from tensortutor.ui import search_rows
-from tensortutor.ui.screens.dialogs import Confirm, Page
+from tensortutor.ui.screens.dialogs import Locked, Page
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.reference import ReferenceScreen
@@ -119,12 +119,12 @@ async def test_a_locked_lesson_is_asked_about_and_no_leads_back_to_the_search(li
         await until(pilot, lambda: screen.chosen is not None)
         assert "It is locked: it opens after 1.1 Shapes." in screen.text
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await until(pilot, lambda: isinstance(app.screen, Locked))
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
-        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, Locked))
+        await pilot.press("r")
         lesson = await arrive(pilot, until)
         assert lesson.reader.border_title == "Practice"
 

@@ -74,6 +74,37 @@ class Confirm(Dialog[bool]):
         self.dismiss(event.button.id == "yes")
 
 
+class Locked(Dialog[str]):
+    """What to do with a locked lesson: gives "read", "skip" or "", which leads back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.LOCKED]
+    AUTO_FOCUS = "#read"
+
+    def __init__(self, title: str, text: str, skip: str) -> None:
+        super().__init__()
+        self._title = title
+        self._text = text
+        self._words = {"back": "Back", "skip": skip, "read": "Read it"}
+
+    def compose(self) -> ComposeResult:
+        """Sentences and three buttons."""
+        with Vertical(classes="dialog") as dialog:
+            entitle(dialog, OutsideText(self._title))
+            yield Static(OutsideText(self._text).content)
+            with Horizontal(classes="buttons"):
+                for name, words in self._words.items():
+                    label = OutsideText(f"{words}  {self.key_for(f'locked.{name}')}").title
+                    yield Button(label, id=name, compact=True)
+
+    def action_answer(self, choice: str) -> None:
+        """A key was pressed."""
+        self.dismiss(choice)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.dismiss("" if event.button.id == "back" else str(event.button.id))
+
+
 class Page(Dialog[None]):
     """Something to read, closed with Escape."""
 

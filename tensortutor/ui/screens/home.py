@@ -14,6 +14,7 @@ from textual.widgets import Static
 from tensortutor.course.model import Lesson
 from tensortutor.course.problems import CourseError
 from tensortutor.learner.errors import StorageError
+from tensortutor.learner.mastery import ANSWERED
 from tensortutor.learner.unlock import Credit, credit, state
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow, Row, rows
@@ -25,7 +26,7 @@ from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 
 if TYPE_CHECKING:
-    from tensortutor.learner.review import Card
+    from tensortutor.learner.review import Due
 
 REVIEW = (
     "Questions come back at growing intervals once you have answered them, exercises once you have "
@@ -48,7 +49,7 @@ class HomeScreen(TutorScreen):
         self._earned = Credit(frozenset(), {})
         self._place: tuple[str, int] | None = None
         self._unfolded: set[str] = set()
-        self._due: list[Card] = []
+        self._due: Due | None = None
         self._review = ReviewRow(None, 0)
         self._stands = False
 
@@ -90,9 +91,7 @@ class HomeScreen(TutorScreen):
         tutor = self.tutor
         before = (self._earned, self._place)
         try:
-            self._earned = credit(
-                tutor.course, tutor.progress.passed(), tutor.progress.begun_again()
-            )
+            self._earned = credit(tutor.course, tutor.progress.history())
             self._place = tutor.progress.place()
         except StorageError as error:
             tutor.tell(str(error))
@@ -124,22 +123,25 @@ class HomeScreen(TutorScreen):
         from tensortutor.learner.review import due
 
         try:
-            self._due = due(self.tutor.course, self.tutor.progress)
+            tutor = self.tutor
+            new_per_day = tutor.settings.new_per_day
+            self._due = due(tutor.course, tutor.progress, new_per_day=new_per_day)
         except (StorageError, CourseError):
             return  # told elsewhere: what cannot be read is not due
         self.app.call_from_thread(self._show_due)
 
     def _show_due(self) -> None:
-        if self.is_mounted:
-            exercises = sum(card.is_exercise for card in self._due)
-            self._review = ReviewRow(len(self._due) - exercises, exercises)
+        if self.is_mounted and self._due is not None:
+            cards = self._due.cards
+            exercises = sum(card.is_exercise for card in cards)
+            self._review = ReviewRow(len(cards) - exercises, exercises, self._due.words)
             self.courses.show(self._rows())
 
     def action_review(self) -> None:
         """Ask what is due."""
         from tensortutor.ui.screens.review import ReviewScreen
 
-        self.app.push_screen(ReviewScreen(self._due))
+        self.app.push_screen(ReviewScreen(self._due))  # None: not found out yet
 
     def action_search(self) -> None:
         """Search the course."""
@@ -217,7 +219,7 @@ class HomeScreen(TutorScreen):
         left = sum(lesson.minutes for lesson in lessons if lesson.id not in self._earned)
         count = f"{row.done} of {len(lessons)} lessons done"
         if row.known:
-            count += f", {row.known} known by later ones"
+            count += f", {row.known} known"
         if left:
             count += f" {symbols.current().dot} {describe.minutes(left)} to go"
         parts = [
@@ -253,8 +255,9 @@ class HomeScreen(TutorScreen):
         if now == "done":
             return Content.styled(f"{signs.passed} done", "$text-success")
         if now == "known":
-            by = describe.names(self.tutor.course, [self._earned.known[lesson.id]])
-            return Content.styled(f"{signs.known} known: you passed {by}", "$text-success")
+            by = self._earned.known[lesson.id]
+            why = f"you passed {describe.names(self.tutor.course, [by])}" if by else ANSWERED
+            return Content.styled(f"{signs.known} known: {why}", "$text-success")
         if now == "open":
             return Content.styled(f"{signs.ahead} open", "$accent")
         return Content.styled(f"{signs.locked} locked: {self.tutor.opens(lesson)}", "$text-warning")

@@ -4,6 +4,7 @@ It lays out the widgets, names the key actions, and hands every event to the par
 (`tensortutor.ui.lesson`). `on_run_events` is the one place that hears what a run says.
 """
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events, on, work
@@ -34,6 +35,7 @@ from tensortutor.ui.widgets.pointers import Pointer
 from tensortutor.ui.widgets.reader import Reader
 from tensortutor.ui.widgets.results import Results
 
+READING = "reading, nothing is recorded"
 AHEAD = (
     "lesson.run", "lesson.check", "lesson.stop", "lesson.next", "lesson.hint", "lesson.turn",
     "lesson.leave", "editor.leave",
@@ -56,13 +58,14 @@ class LessonScreen(TutorScreen):
     READER: ClassVar[type[Reader]] = Reader
     SESSION: ClassVar[type[LessonSession]] = LessonSession
 
-    def __init__(self, lesson: Lesson, step: int | None = None) -> None:
+    def __init__(self, lesson: Lesson, step: int | None = None, reading: bool = False) -> None:
+        # reading: the lesson is locked and only looked at; nothing is recorded.
         super().__init__()
         tutor = self.tutor
         self.lesson = lesson
         self.session = self.SESSION(
             tutor.course, lesson, tutor.progress, tutor.workspace, tutor.tell, at=step,
-            sharing=None if tutor.teaching else tutor.sharing,
+            reading=reading, sharing=None if tutor.teaching else tutor.sharing,
         )  # fmt: skip
         self.reader = self.READER(id="reader")
         self.bench = Workbench(tutor)
@@ -165,6 +168,8 @@ class LessonScreen(TutorScreen):
         session = self.session
         chapter, number = describe.number_of(session.course, self.lesson)
         self.top.place = (f"{chapter.number} {chapter.title}", f"{number} {self.lesson.title}")
+        if session.reading:
+            self.top.place += (READING,)
         self.top.rail = tuple(
             "here" if i == session.index else "done" if i in session.steps_done else "ahead"
             for i in range(len(self.lesson.steps))
@@ -208,7 +213,12 @@ class LessonScreen(TutorScreen):
         session.finish()
         self._describe()
         following = session.following
-        if not session.counts:
+        if session.reading:
+            self.tutor.tell(
+                f"You have read it, and nothing was recorded. {self.key_for('lesson.check')} "
+                "begins to work on it."
+            )
+        elif not session.counts:
             self.tutor.tell(
                 f"One thing is open: the checks of step {session.task_number}, "
                 f"{self.lesson.task.title}. {self.key_for('lesson.previous')} goes back."
@@ -256,7 +266,29 @@ class LessonScreen(TutorScreen):
 
     def action_check(self, again: bool = False) -> None:
         """Put the checks to the code. again: with the inputs that the last check has failed on."""
-        self.runs.check(again)
+        self._begin_then(lambda: self.runs.check(again))
+
+    def _begin_then(self, act: Callable[[], object]) -> None:
+        """Do what only somebody does who works on the lesson; ask first whoever is reading."""
+        if not self.session.reading:
+            act()
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.session.begin()
+                self._describe()
+                act()
+
+        self.tutor.confirm(
+            "Work on this lesson",
+            f"You are reading a locked lesson: {self.tutor.opens(self.lesson)}. If you work on it "
+            "now, what you do is recorded, and passing it counts for this lesson alone, not for "
+            "those that it builds on.",
+            "Work on it",
+            "Read on",
+            answered,
+        )
 
     def action_stop(self) -> None:
         """Stop the program."""
@@ -284,6 +316,12 @@ class LessonScreen(TutorScreen):
 
     async def action_hint(self) -> None:
         """Show the next hint."""
+        if self.session.reading:
+            self._begin_then(lambda: self.run_worker(self._hint()))
+        else:
+            await self._hint()
+
+    async def _hint(self) -> None:
         session = self.session
         hints = session.step.hints
         if not hints:
@@ -384,7 +422,7 @@ class LessonScreen(TutorScreen):
 
     def action_watch(self) -> None:
         """Run the checks whenever another program saves the file, or stop doing so."""
-        self.code.watch()
+        self._begin_then(self.code.watch)
 
     def action_card(self) -> None:
         """Save code, plot and checks as one picture."""

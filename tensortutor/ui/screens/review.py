@@ -10,17 +10,18 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tensortutor.course.material import Pane, Prose, Quiz
+from tensortutor.course.material import Prose
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.review import Card
+from tensortutor.learner.review import Card, Due
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm
+from tensortutor.ui.screens.question_page import show_question
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
-from tensortutor.ui.widgets.markdown import Text, fenced
+from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.questions import Question
 
 
@@ -35,9 +36,10 @@ class ReviewScreen(TutorScreen):
         "answered stays due."
     )
 
-    def __init__(self, due: list[Card]) -> None:
+    def __init__(self, due: Due | None) -> None:
         super().__init__()
-        self._cards = sorted(due, key=lambda card: card.is_exercise)
+        self._due = due or Due()
+        self._cards = sorted(self._due.cards, key=lambda card: card.is_exercise)
         self._index = 0
 
     def compose(self) -> ComposeResult:
@@ -63,6 +65,8 @@ class ReviewScreen(TutorScreen):
         if card is None:
             self.top.place = ("Review",)
             done = "That is all for today." if self._cards else "Nothing is due."
+            if self._due.waiting > self._due.new:
+                done += f" {self._due.words}; the others come on the days after."
             await page.mount(
                 Static(f"{done} {self.key_for('review.back')} leads back.", markup=False)
             )
@@ -70,22 +74,15 @@ class ReviewScreen(TutorScreen):
             return
         name = describe.short_name(self.tutor.course, card.lesson)
         self.top.place = ("Review", f"{self._index + 1} of {len(self._cards)}: {name}")
+        self.top.word = self._due.words
         step = card.lesson.steps[card.step]
-        entitle(page, OutsideText(step.title))
         if card.is_exercise:
+            entitle(page, OutsideText(step.title))
             text = "\n\n".join(b.markdown for b in step.blocks if isinstance(b, Prose))
             await page.mount(Text(text), Static(self._how(), markup=False))
             page.focus()
             return
-        shown = [
-            b.markdown if isinstance(b, Prose) else fenced(b.source, "python")
-            for b in step.blocks if isinstance(b, (Prose, Pane))
-        ]  # fmt: skip
-        quizzes = [b for b in step.blocks if isinstance(b, Quiz)]
-        question = Question(quizzes[card.quiz], card.quiz, None, gate=False)
-        await page.mount(Text("\n\n".join(shown)), question)
-        question.field.focus(scroll_visible=False)
-        page.scroll_to_widget(question, animate=False)
+        await show_question(page, step, card.quiz)
 
     def _how(self) -> str:
         return (

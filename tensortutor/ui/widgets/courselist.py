@@ -188,7 +188,7 @@ class CourseList(ScrollView, can_focus=True):
 
     @_pieces.register
     def _(self, row: ReviewRow) -> tuple[list[Piece], list[Piece]]:
-        due = describe.due(row.questions, row.exercises)
+        due = describe.due(*row)
         look = "strong" if row.questions or row.exercises else "dim"
         return [(f"{'Review':<{HEAD}}", "accent"), (due, look)], []
 

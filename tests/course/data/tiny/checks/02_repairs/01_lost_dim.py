@@ -4,6 +4,8 @@ import torch
 
 from tensortutor.checking import check, expect_close, expect_shape, mutant
 
+shows = ["basics/means"]
+
 
 @check("the program runs to its end")
 def runs(answer, rng, device):
@@ -19,3 +21,13 @@ def largest(answer, rng, device):
 @mutant("divides by the largest of all", caught_by=largest)
 def scale(x):
     return x / x.max()
+
+
+@mutant(
+    "divides by the mean of every column",
+    caught_by=largest,
+    misconception="basics/means",
+    like="averages the columns",
+)
+def scale(x):
+    return x / x.mean(dim=0, keepdim=True)
