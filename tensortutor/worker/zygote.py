@@ -6,6 +6,7 @@ It never initialises CUDA and never runs a parallel torch operation: neither sur
 import contextlib
 import dataclasses
 import gc
+import importlib
 import os
 import platform
 import select
@@ -18,7 +19,9 @@ from functools import partial
 
 from tensortutor.protocol.framing import encode
 from tensortutor.protocol.setup import (
+    SLOW_MODULES,
     Failed,
+    Load,
     MakeSpare,
     Ready,
     Setup,
@@ -29,7 +32,7 @@ from tensortutor.worker import kernel
 from tensortutor.worker.message_socket import MessageSocket
 
 QUIET_S = 2.0
-"""After so long without an order the zygote has time for a slow import."""
+"""After so long without an order the zygote has time for an import."""
 
 
 def main(control_descriptor: int) -> None:
@@ -67,17 +70,22 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
         return None
     link.send(ready)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report to the host, not to us
-    while isinstance(order := link.receive(), MakeSpare):
+    has_lens = False
+    while isinstance(order := link.receive(), (MakeSpare, Load)):
+        if isinstance(order, Load):
+            with contextlib.suppress(Exception):  # a program that needs it is told why
+                importlib.import_module(order.module)
+            make_cheap_to_fork()
+            continue
         newborn = make_spare(control, dataclasses.replace(setup, device=order.device))
         if newborn is not None:
             return newborn
-        if "torch._dynamo" not in sys.modules and is_quiet(link):
-            import torch._dynamo  # noqa: F401  (the first optimizer of a program wants it: 1 s)
-
+        if not has_lens and is_quiet(link):
             from tensortutor.worker.lens import compile_skip, lens  # noqa: F401  (if a run asks)
 
             compile_skip.skip_lens_functions()
             make_cheap_to_fork()
+            has_lens = True
     return None
 
 
@@ -91,7 +99,8 @@ def warm_up(setup: Setup) -> Ready:
         import numpy.random  # noqa: F401  (loaded lazily by numpy, needed by every fork)
     repr(torch.ones(2, 2))  # the printing code is loaded lazily
     if setup.preload:
-        import torch._dynamo
+        for module in SLOW_MODULES:
+            importlib.import_module(module)
     found, why_no_card = devices.survey()
     make_cheap_to_fork()
     return Ready(torch.__version__, platform.python_version(), found, why_no_card)

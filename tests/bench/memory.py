@@ -1,31 +1,49 @@
-"""What the app takes while nobody touches it: its screen, the zygote, each waiting process.
+"""What a learner takes: the app beside a Jupyter kernel, for one learner and for eight.
 
-    python -m tests.bench.memory
+    python -m tests.bench.memory [LEARNERS ...]
 
-Part of what tests.bench.latency reports. The app is started in a pseudo-terminal as a learner
-starts it. PSS: the memory of a process, shared pages divided among those that share them, so that
-the figures add up. Other programs that have loaded the same PyTorch share in it: none should run.
+PSS of all processes: the memory of a process, shared pages divided among those that share them, so
+that the figures add up. The apps run in pseudo-terminals of 80 by 24 as learners start them: idle
+on the first screen with PyTorch loaded; after runs of a lesson's first program; after PyTorch has
+been let go. Kernels have imported torch, and run the same program; Jupyter's server and the browser
+are not counted. Other programs that have loaded the same PyTorch share in it: none should run.
+Needs the bench extra. `idle_app` is part of what tests.bench.latency reports.
 """
 
-import fcntl
 import os
-import pty
-import select
 import shutil
-import signal
-import struct
 import sys
 import tempfile
-import termios
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tensortutor.worker.processes import children
+from tests.bench.terminal import Terminal
 
-SETTLED_S = 12.0
-"""By then the zygote has imported the rest of PyTorch, and the processes wait."""
-ROWS, COLUMNS = 40, 140
+LEARNERS = (1, 8)
+SIZE = (24, 80)
+RUNS = 3
+WANTED = {"idle": 225.0, "let go": 45.0}
+"""MiB of one learner's app."""
+ACTIVE_RATIO, IDLE_RATIO = 1.35, 0.3
+"""Wanted of app / kernel: after runs, and when it has been let go."""
+SETTLED_S = 6.0
+"""By then the zygote has imported what it imports while it is quiet, and the processes wait."""
+PATIENCE_S = 120.0
 SANDBOX = os.path.realpath(shutil.which("bwrap") or "")
+ENTER, F5 = "\r", "\x1b[15~"
+HOME, DONE = b"Tensors: values, types, shapes", b"Done in"
+LESSON = "tensors/tensor_birth"
+APP = """
+import functools, sys
+import tensortutor.runner as runner
+runner.Settings = functools.partial(runner.Settings, idle_s=float(sys.argv.pop(1)))
+from tensortutor.cli import main
+main()
+"""
+"""The app, with another time after which PyTorch is let go."""
 
 
 def pss_mib(pid: int) -> float:
@@ -41,6 +59,11 @@ def below(pid: int) -> list[int]:
     for child in found:  # grows while it is walked
         found += children(child)
     return [int(child) for child in found]
+
+
+def tree_mib(pid: int) -> float:
+    """The memory of a process and all below it."""
+    return sum(map(pss_mib, (pid, *below(pid))))
 
 
 def roles(app: int) -> dict[str, list[int]]:
@@ -60,28 +83,120 @@ def roles(app: int) -> dict[str, list[int]]:
     }
 
 
-def idle_app() -> dict[str, list[float]]:
-    """MiB of each process of an app that has been left alone on its first screen, by role."""
-    with tempfile.TemporaryDirectory() as home:
-        app, terminal = pty.fork()
-        if app == 0:
-            environment = {**os.environ, "TENSORTUTOR_HOME": home, "TERM": "xterm-256color"}
-            arguments = ("-m", "tensortutor", "--device", "cpu")
-            os.execve(sys.executable, (sys.executable, *arguments), environment)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+# The app
+
+
+@contextmanager
+def app(idle_s: float) -> Iterator[Terminal]:
+    """An app at its first screen. When this is left, its processes are gone."""
+    with ExitStack() as stack:
+        home = stack.enter_context(tempfile.TemporaryDirectory())
+        arguments = ("-c", APP, str(idle_s), "--device", "cpu")
+        environment = {"TENSORTUTOR_HOME": home}
+        terminal = Terminal(arguments, environment, SIZE)
         try:
-            end = time.monotonic() + SETTLED_S
-            while (left := end - time.monotonic()) > 0:
-                if select.select([terminal], [], [], left)[0]:
-                    os.read(terminal, 65536)
-            return {role: [pss_mib(pid) for pid in pids] for role, pids in roles(app).items()}
+            terminal.read_until(HOME, plain=True)
+            yield terminal
         finally:
-            under = below(app)
-            os.kill(app, signal.SIGKILL)
-            os.waitpid(app, 0)
-            os.close(terminal)
+            under = below(terminal.pid)
+            terminal.close()
             while any(os.path.exists(f"/proc/{pid}") for pid in under):
                 time.sleep(0.01)
+
+
+def rest(terminals: list[Terminal], seconds: float) -> None:
+    """Leave them alone; what they draw is read."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for terminal in terminals:
+            terminal.read(0.05)
+
+
+def wait(terminals: list[Terminal], holds: Callable[[int], bool]) -> None:
+    """Until it holds of each app's process. Raises TimeoutError."""
+    until = time.monotonic() + PATIENCE_S
+    while not all(holds(terminal.pid) for terminal in terminals):
+        if time.monotonic() > until:
+            raise TimeoutError("an app did not load PyTorch, or did not let go of it")
+        rest(terminals, 0.2)
+
+
+def has_spare(pid: int) -> bool:
+    """A process waits for a program: below the zygote and two keepers."""
+    try:
+        return bool(below(pid)) and bool(roles(pid)["keepers"])
+    except (OSError, RuntimeError):
+        return False  # it has just been started, or ended
+
+
+def is_let_go(pid: int) -> bool:
+    """Nothing is left but the screen."""
+    return not below(pid)
+
+
+def idle_app() -> dict[str, list[float]]:
+    """MiB of each process of an app that has been left alone on its first screen, by role."""
+    with app(600.0) as terminal:
+        wait([terminal], has_spare)
+        rest([terminal], SETTLED_S)
+        return {role: [pss_mib(pid) for pid in pids] for role, pids in roles(terminal.pid).items()}
+
+
+def apps_mib(learners: int) -> dict[str, float]:
+    """MiB of one learner of so many: idle, after runs, after PyTorch has been let go."""
+    found = {}
+    with ExitStack() as stack:
+        idle_s = 45.0 + 15.0 * learners  # longer than what comes before takes
+        apps = [stack.enter_context(app(idle_s)) for _ in range(learners)]
+
+        def take(state: str) -> None:
+            found[state] = sum(tree_mib(one.pid) for one in apps) / learners
+
+        wait(apps, has_spare)
+        rest(apps, SETTLED_S)
+        take("idle")
+        for one in apps:
+            one.write(ENTER)
+        rest(apps, SETTLED_S)
+        for _ in range(RUNS):
+            for one in apps:
+                one.write(F5)
+                one.read_until(DONE, plain=True)
+        rest(apps, SETTLED_S)
+        take("after runs")
+        wait(apps, is_let_go)
+        take("let go")
+    return found
+
+
+# Jupyter
+
+
+def kernels_mib(learners: int) -> dict[str, float]:
+    """MiB of one kernel of so many: with torch imported, and after the same runs."""
+    from tensortutor.course.catalog import find_course, find_lesson, load_course
+    from tests.bench.latency import Jupyter
+
+    pane = find_lesson(load_course(find_course()), LESSON).steps[0].pane
+    assert pane is not None
+    kernels = []
+    try:
+        for _ in range(learners):
+            kernels.append(Jupyter())
+        time.sleep(SETTLED_S)
+        idle = sum(map(tree_mib, (kernel.pid for kernel in kernels))) / learners
+        for kernel in kernels:
+            for _ in range(RUNS):
+                kernel.run(pane.source)
+        time.sleep(SETTLED_S)
+        after = sum(map(tree_mib, (kernel.pid for kernel in kernels))) / learners
+        return {"idle": idle, "after runs": after, "let go": idle}  # a kernel stays as it is
+    finally:
+        for kernel in kernels:
+            kernel.close()
+
+
+# What is printed
 
 
 def report(memory: dict[str, list[float]]) -> str:
@@ -91,5 +206,28 @@ def report(memory: dict[str, list[float]]) -> str:
     return f"idle app, PSS in MiB: {', '.join(parts)}; together {total:.0f}"
 
 
-if __name__ == "__main__":
+def table(learners: int, apps: dict[str, float], kernels: dict[str, float]) -> str:
+    """A row for each state, with the ratio."""
+    lines = [f"{f'{learners} learners, MiB each':<24}{'app':>8}{'kernel':>8}{'ratio':>8}"]
+    for state, mib in apps.items():
+        ratio = mib / kernels[state]
+        wanted = [f"<= {WANTED[state]:g} MiB"] if state in WANTED and learners == 1 else []
+        if state != "idle":
+            wanted.append(f"<= {ACTIVE_RATIO if state == 'after runs' else IDLE_RATIO} x kernel")
+        says = f"   wanted {', '.join(wanted)}" if wanted else ""
+        lines.append(f"{state:<24}{mib:>8.0f}{kernels[state]:>8.0f}{ratio:>8.2f}{says}")
+    return "\n".join(lines)
+
+
+def main(counts: tuple[int, ...]) -> None:
+    """Measure and print."""
+    from tensortutor.runner.memory import is_short
+
+    print("memory is", "short: one process waits" if is_short() else "plenty: two processes wait")
     print(report(idle_app()))
+    for learners in counts:
+        print(table(learners, apps_mib(learners), kernels_mib(learners)), flush=True)
+
+
+if __name__ == "__main__":
+    main(tuple(map(int, sys.argv[1:])) or LEARNERS)
