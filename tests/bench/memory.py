@@ -5,8 +5,9 @@
 PSS of all processes: the memory of a process, shared pages divided among those that share them, so
 that the figures add up. The apps run in pseudo-terminals of 80 by 24 as learners start them: idle
 on the first screen with PyTorch loaded; after runs of a lesson's first program; after PyTorch has
-been let go. Kernels have imported torch, and run the same program; Jupyter's server and the browser
-are not counted. Other programs that have loaded the same PyTorch share in it: none should run.
+been let go. Two processes wait, or one as where memory is short. Kernels have imported torch, and
+run the same program; Jupyter's server and the browser are not counted. Other programs that have
+loaded the same PyTorch share in it: none should run, and it is said how many do.
 Needs the bench extra. `idle_app` is part of what tests.bench.latency reports.
 """
 
@@ -30,20 +31,24 @@ WANTED = {"idle": 225.0, "let go": 45.0}
 ACTIVE_RATIO, IDLE_RATIO = 1.35, 0.3
 """Wanted of app / kernel: after runs, and when it has been let go."""
 SETTLED_S = 6.0
-"""By then the zygote has imported what it imports while it is quiet, and the processes wait."""
+"""By then the processes wait; after a run, those that were forked anew."""
 PATIENCE_S = 120.0
 SANDBOX = os.path.realpath(shutil.which("bwrap") or "")
-ENTER, F5 = "\r", "\x1b[15~"
-HOME, DONE = b"Tensors: values, types, shapes", b"Done in"
-LESSON = "tensors/tensor_birth"
+ENTER, F5, F8 = "\r", "\x1b[15~", "\x1b[19~"
+HOME = b"Tensors: values, types, shapes"
+LESSON, STEP = "tensors/tensor_birth", 1
+LIBRARY = "/libtorch_cpu."
 APP = """
 import functools, sys
 import tensortutor.runner as runner
-runner.Settings = functools.partial(runner.Settings, idle_s=float(sys.argv.pop(1)))
+idle_s, short = float(sys.argv.pop(1)), sys.argv.pop(1) == "short"
+runner.Settings = functools.partial(
+    runner.Settings, idle_s=idle_s, idle_short_s=idle_s, memory_is_short=lambda: short
+)
 from tensortutor.cli import main
 main()
 """
-"""The app, with another time after which PyTorch is let go."""
+"""The app, with another time after which PyTorch is let go, and told how much memory there is."""
 
 
 def pss_mib(pid: int) -> float:
@@ -83,15 +88,26 @@ def roles(app: int) -> dict[str, list[int]]:
     }
 
 
+def sharing() -> int:
+    """How many processes have a library of PyTorch in their memory."""
+    found = 0
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            found += LIBRARY in maps.read_text()
+        except OSError:
+            continue  # it has ended, or is another user's
+    return found
+
+
 # The app
 
 
 @contextmanager
-def app(idle_s: float) -> Iterator[Terminal]:
+def app(idle_s: float, memory: str = "plenty") -> Iterator[Terminal]:
     """An app at its first screen. When this is left, its processes are gone."""
     with ExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory())
-        arguments = ("-c", APP, str(idle_s), "--device", "cpu")
+        arguments = ("-c", APP, str(idle_s), memory, "--device", "cpu")
         environment = {"TENSORTUTOR_HOME": home}
         terminal = Terminal(arguments, environment, SIZE)
         try:
@@ -142,12 +158,15 @@ def idle_app() -> dict[str, list[float]]:
         return {role: [pss_mib(pid) for pid in pids] for role, pids in roles(terminal.pid).items()}
 
 
-def apps_mib(learners: int) -> dict[str, float]:
-    """MiB of one learner of so many: idle, after runs, after PyTorch has been let go."""
+def apps_mib(learners: int, memory: str) -> dict[str, float]:
+    """MiB of one learner of so many: idle, after runs, after PyTorch has been let go.
+
+    memory: "plenty" or "short".
+    """
     found = {}
     with ExitStack() as stack:
-        idle_s = 45.0 + 15.0 * learners  # longer than what comes before takes
-        apps = [stack.enter_context(app(idle_s)) for _ in range(learners)]
+        idle_s = 60.0 + 15.0 * learners  # longer than what comes before takes
+        apps = [stack.enter_context(app(idle_s, memory)) for _ in range(learners)]
 
         def take(state: str) -> None:
             found[state] = sum(tree_mib(one.pid) for one in apps) / learners
@@ -155,14 +174,10 @@ def apps_mib(learners: int) -> dict[str, float]:
         wait(apps, has_spare)
         rest(apps, SETTLED_S)
         take("idle")
-        for one in apps:
-            one.write(ENTER)
-        rest(apps, SETTLED_S)
-        for _ in range(RUNS):
+        for key in (ENTER, *[F8] * STEP, *[F5] * RUNS):
             for one in apps:
-                one.write(F5)
-                one.read_until(DONE, plain=True)
-        rest(apps, SETTLED_S)
+                one.write(key)
+            rest(apps, SETTLED_S)
         take("after runs")
         wait(apps, is_let_go)
         take("let go")
@@ -177,7 +192,7 @@ def kernels_mib(learners: int) -> dict[str, float]:
     from tensortutor.course.catalog import find_course, find_lesson, load_course
     from tests.bench.latency import Jupyter
 
-    pane = find_lesson(load_course(find_course()), LESSON).steps[0].pane
+    pane = find_lesson(load_course(find_course()), LESSON).steps[STEP].pane
     assert pane is not None
     kernels = []
     try:
@@ -187,7 +202,7 @@ def kernels_mib(learners: int) -> dict[str, float]:
         idle = sum(map(tree_mib, (kernel.pid for kernel in kernels))) / learners
         for kernel in kernels:
             for _ in range(RUNS):
-                kernel.run(pane.source)
+                kernel.run(f"device = 'cpu'\n{pane.source}")
         time.sleep(SETTLED_S)
         after = sum(map(tree_mib, (kernel.pid for kernel in kernels))) / learners
         return {"idle": idle, "after runs": after, "let go": idle}  # a kernel stays as it is
@@ -206,27 +221,28 @@ def report(memory: dict[str, list[float]]) -> str:
     return f"idle app, PSS in MiB: {', '.join(parts)}; together {total:.0f}"
 
 
-def table(learners: int, apps: dict[str, float], kernels: dict[str, float]) -> str:
+def table(title: str, apps: dict[str, float], kernels: dict[str, float]) -> str:
     """A row for each state, with the ratio."""
-    lines = [f"{f'{learners} learners, MiB each':<24}{'app':>8}{'kernel':>8}{'ratio':>8}"]
+    lines = [f"{title:<34}{'app':>8}{'kernel':>8}{'ratio':>8}"]
     for state, mib in apps.items():
         ratio = mib / kernels[state]
-        wanted = [f"<= {WANTED[state]:g} MiB"] if state in WANTED and learners == 1 else []
+        wanted = [f"{WANTED[state]:g} MiB"] if state in WANTED else []
         if state != "idle":
-            wanted.append(f"<= {ACTIVE_RATIO if state == 'after runs' else IDLE_RATIO} x kernel")
-        says = f"   wanted {', '.join(wanted)}" if wanted else ""
-        lines.append(f"{state:<24}{mib:>8.0f}{kernels[state]:>8.0f}{ratio:>8.2f}{says}")
+            wanted.append(f"{ACTIVE_RATIO if state == 'after runs' else IDLE_RATIO}")
+        says = f"   wanted {', '.join(wanted)}"
+        lines.append(f"{state:<34}{mib:>8.0f}{kernels[state]:>8.0f}{ratio:>8.2f}{says}")
     return "\n".join(lines)
 
 
 def main(counts: tuple[int, ...]) -> None:
     """Measure and print."""
-    from tensortutor.runner.memory import is_short
-
-    print("memory is", "short: one process waits" if is_short() else "plenty: two processes wait")
+    print(f"{sharing()} other processes have loaded a PyTorch, and may share in ours")
     print(report(idle_app()))
     for learners in counts:
-        print(table(learners, apps_mib(learners), kernels_mib(learners)), flush=True)
+        kernels = kernels_mib(learners)
+        for memory, waiting in (("plenty", "two"), ("short", "one")):
+            title = f"{learners} x, {waiting} waiting, MiB each"
+            print(table(title, apps_mib(learners, memory), kernels), flush=True)
 
 
 if __name__ == "__main__":
