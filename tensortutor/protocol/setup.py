@@ -7,6 +7,15 @@ from tensortutor.protocol.assist import Completions, Documentation, Question
 from tensortutor.protocol.framing import ProtocolError
 from tensortutor.protocol.wire import from_wire, to_wire
 
+SLOW_MODULES = (
+    "tensortutor.worker.lens.lens", "torch.fx.experimental.symbolic_shapes", "torch._dynamo",
+)  # fmt: skip
+"""What is imported for all programs once one has needed it.
+
+The lens takes 5 MiB and 0.1 s; what it computes shapes with, 35 MiB and 0.3 s; the compiler, which
+an optimizer imports when it is made, 35 MiB and 0.6 s more.
+"""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -15,9 +24,8 @@ class Setup:
     layer: "full", "landlock" or "limits". scratch: the folder that holds one folder per lesson.
     readable: files and folders that a program may read (the landlock layer; elsewhere the mounts
     decide). writable: those of them that it may write as well. device: as torch names it; the
-    zygote itself uses none, each spare the one that it was made for. preload: import the slow parts
-    of torch at once, and not when there is time. data: the folder of the learner's own files, or
-    "".
+    zygote itself uses none, each spare the one that it was made for. preload: import SLOW_MODULES
+    at once, and not when one is asked for. data: the folder of the learner's own files, or "".
     """
 
     layer: str
@@ -111,6 +119,17 @@ class MakeSpare:
 
 
 @dataclass(frozen=True)
+class Load:
+    """To a zygote: import one of SLOW_MODULES, for the processes forked from then on."""
+
+    module: str
+
+    def __post_init__(self) -> None:
+        if self.module not in SLOW_MODULES:
+            raise ProtocolError(f"a zygote loads no {self.module[:40]!r}")
+
+
+@dataclass(frozen=True)
 class Allow:
     """To a keeper: how many processes the program may have, and how many bytes of files and memory.
 
@@ -163,11 +182,13 @@ class Assist:
 class Ended:
     """From the program's process: it has run to its end, with this exit status.
 
-    sentence: how, where the status alone does not say it.
+    sentence: how, where the status alone does not say it. modules: which of SLOW_MODULES it has
+    imported.
     """
 
     code: int
     sentence: str = ""
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,7 +209,7 @@ class Exited:
 KINDS = {
     kind.__name__.lower(): kind
     for kind in (
-        Setup, Ready, Failed, SpareMade, MakeSpare, Allow, Interrupt, Kill, Assignment, Ended,
+        Setup, Ready, Failed, SpareMade, MakeSpare, Load, Allow, Interrupt, Kill, Assignment, Ended,
         Exited, Foresee, Assist, Waiting, Question, Completions, Documentation,
     )
 }  # fmt: skip

@@ -90,9 +90,13 @@ class Run:
         self,
         job: Job,
         take: Callable[[Callable[[], bool]], Iterator[Notice | Spare]],
-        done: Callable[[], None],
+        done: Callable[[tuple[str, ...]], None],
     ) -> None:
-        """take: gives a waiting process; asks what it is given whether the run is stopped."""
+        """take: gives a waiting process; asks what it is given whether the run is stopped.
+
+        done: called when all is over, with those of SLOW_MODULES that the
+        program has imported.
+        """
         self._job = job
         self._take = take
         self._done = done
@@ -107,6 +111,7 @@ class Run:
         self._warned = 0
         self._has_started = False
         self._is_forged = False
+        self._modules: tuple[str, ...] = ()
         self._said: set[tuple[type, object]] = set()
         self._error: Raised | None = None
         self._verdicts: dict[str, bool] = {}
@@ -127,7 +132,7 @@ class Run:
                 self._awake = False
                 os.close(self._wake)
                 os.close(self._wake_end)
-            self._done()
+            self._done(self._modules)
 
     def _events(self) -> Iterator[Event]:
         # What waited may have died just now. As long as nothing has begun, another may serve.
@@ -259,6 +264,7 @@ class Run:
         if message.get("say") == "ended":
             ended = message_from_json(message)
             if isinstance(ended, Ended):
+                self._modules = ended.modules
                 yield after_ended(ended, self._error, self._job.limits, self._ms())
             return
         mac = message.pop("mac", "")

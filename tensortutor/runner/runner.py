@@ -4,13 +4,14 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.protocol.events import Notice
 from tensortutor.protocol.jobs import Job
-from tensortutor.protocol.setup import Foresee, PlaceInfo, Setup
+from tensortutor.protocol.setup import SLOW_MODULES, Foresee, PlaceInfo, Setup
 from tensortutor.runner.assistant import Assistant
 from tensortutor.runner.devices import Device, choose, devices_of
 from tensortutor.runner.environment import environment
@@ -64,7 +65,9 @@ class Runner:
         self._failure = ""
         self._needs_consent = False
         self._running = 0
+        self._needed: set[str] = set()
         self._idle: threading.Timer | None = None
+        self._used = 0.0
         self._closed = False
         self._assistant: Assistant | None = None
         self._attended: Zygote | None = None
@@ -96,8 +99,12 @@ class Runner:
             return self._device.name
 
     def warm(self) -> None:
-        """Start PyTorch in the background and return at once. Failures show in `status`."""
+        """Start PyTorch in the background and return at once. Failures show in `status`.
+
+        Where it is there, it stays as long as after a run.
+        """
         with self._lock:
+            self._used = time.monotonic()
             if self._zygote is not None or self._closed:
                 return
         threading.Thread(target=self._warm_quietly, name="warm", daemon=True).start()
@@ -105,7 +112,7 @@ class Runner:
     def prepare(self) -> None:
         """Block until PyTorch is there. Raises RunnerError."""
         zygote = self._serving()
-        zygote.ask(self._settings.spares, self.device)
+        self._keep_spares(zygote)
         with self._lock:
             self._begin_idling()
 
@@ -285,22 +292,40 @@ class Runner:
                 if attempt == 2:
                     raise
 
-    def _one_done(self) -> None:
+    def _one_done(self, imported: tuple[str, ...]) -> None:
         with self._lock:
             self._running -= 1
+            self._needed.update(name for name in SLOW_MODULES if name in imported)
             zygote = self._zygote
             self._begin_idling()
             serving = zygote is not None and zygote.ready and self._device is not None
         if zygote is not None and serving:
-            zygote.ask(self._settings.spares, self.device)
+            self._keep_spares(zygote)
+
+    def _keep_spares(self, zygote: Zygote) -> None:
+        """Have processes wait; with what programs of this session have needed."""
+        spares = min(self._settings.spares, 1) if self._is_short() else self._settings.spares
+        zygote.ask(spares, self.device)
+        if self._needed:
+            zygote.load(tuple(self._needed))
+            zygote.ask(spares, self.device)
+
+    def _is_short(self) -> bool:
+        """Memory is short where PyTorch is; of another place we do not know."""
+        return self._settings.place is None and self._settings.memory_is_short()
 
     def _begin_idling(self) -> None:
         """From now on it counts that nothing runs."""
         if not self._running and not self._closed:
-            self._cancel_idle()
-            self._idle = threading.Timer(self._settings.idle_s, self._let_go)
-            self._idle.daemon = True
-            self._idle.start()
+            self._used = time.monotonic()
+            self._look_again(min(self._settings.idle_s, self._settings.idle_short_s))
+
+    def _look_again(self, seconds: float) -> None:
+        """Let go after so long, if it has not been used by then."""
+        self._cancel_idle()
+        self._idle = threading.Timer(seconds, self._let_go)
+        self._idle.daemon = True
+        self._idle.start()
 
     def _cancel_idle(self) -> None:
         if self._idle is not None:
@@ -309,7 +334,15 @@ class Runner:
 
     def _let_go(self) -> None:
         with self._lock:
-            if self._running:
+            if self._running or self._closed:
+                return
+            settings = self._settings
+            short = min(settings.idle_s, settings.idle_short_s)
+            enough = short if self._is_short() else settings.idle_s
+            left = self._used + enough - time.monotonic()
+            if left > 0:
+                # Memory may become short meanwhile.
+                self._look_again(min(left, short))
                 return
             zygote, self._zygote = self._zygote, None
         self._end(zygote)
@@ -333,7 +366,7 @@ class Runner:
         """A waiting process of its own: a program's run finds another one ready. On the CPU: it
         needs no device, and a device's memory is not for it."""
         spare = zygote.take("cpu")
-        zygote.ask(self._settings.spares, self.device)
+        self._keep_spares(zygote)
         return spare
 
     def _end(self, zygote: Zygote | None) -> None:

@@ -7,14 +7,16 @@ import socket
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tensortutor.protocol.framing import Decoder, ProtocolError, encode
 from tensortutor.protocol.setup import (
+    SLOW_MODULES,
     Failed,
     Foresee,
+    Load,
     MakeSpare,
     Ready,
     Setup,
@@ -34,13 +36,17 @@ LONGEST_FORESEEN = 1 << 16
 
 @dataclass
 class Spare:
-    """A process that waits for a job: its sockets and the pipes behind its stdout and stderr."""
+    """A process that waits for a job: its sockets and the pipes behind its stdout and stderr.
+
+    modules: those of SLOW_MODULES that had been loaded when it was forked.
+    """
 
     device: str
     channel: socket.socket
     status: socket.socket
     out: int
     err: int
+    modules: frozenset[str] = frozenset()
 
     def is_alive(self) -> bool:
         """Nothing has ended: a waiting process says nothing, and so does its keeper."""
@@ -71,7 +77,8 @@ class Zygote:
         self._control, theirs = socket.socketpair()
         self._changed = threading.Condition()
         self._spares: list[Spare] = []
-        self._asked: deque[str] = deque()
+        self._asked: deque[tuple[str, frozenset[str]]] = deque()
+        self._modules = frozenset(SLOW_MODULES if setup.preload else ())
         self._ready: Ready | None = None
         self._foreseen: Foresee | None = None
         self._failure = ""
@@ -117,11 +124,12 @@ class Zygote:
     def ask(self, wanted: int, device: str) -> None:
         """Have it fork until so many processes wait with this device awake, or are on their way."""
         with self._changed:
-            there = sum(spare.device == device for spare in self._spares)
-            missing = wanted - there - self._asked.count(device)
+            kind = (device, self._modules)
+            there = sum((spare.device, spare.modules) == kind for spare in self._spares)
+            missing = wanted - there - self._asked.count(kind)
             if missing <= 0 or self._failure:
                 return
-            self._asked.extend([device] * missing)
+            self._asked.extend([kind] * missing)
         try:
             self._control.sendall(encode(message_to_json(MakeSpare(device))) * missing)
         except OSError:
@@ -141,6 +149,22 @@ class Zygote:
         spare.close()
         return self.take(device)
 
+    def load(self, modules: Iterable[str]) -> None:
+        """Import those of SLOW_MODULES that are missing, for processes asked for from now on.
+
+        One that waits without them waits on until one that has them can take its place.
+        """
+        with self._changed:
+            missing = [name for name in modules if name not in self._modules]
+            if not missing or self._failure:
+                return
+            self._modules = self._modules.union(missing)
+        try:
+            for name in missing:
+                self._control.sendall(encode(message_to_json(Load(name))))
+        except OSError:
+            self._fail("PyTorch's process went away.")
+
     def foresee(self, file: Foresee) -> None:
         """Let the processes that wait, now and later, prepare for this check file."""
         with self._changed:
@@ -150,7 +174,8 @@ class Zygote:
                     tell(spare, file)
 
     def _waiting(self, device: str) -> Spare | None:
-        return next((spare for spare in self._spares if spare.device == device), None)
+        found = [spare for spare in self._spares if spare.device == device]
+        return max(found, key=lambda spare: len(spare.modules), default=None)
 
     def close(self) -> None:
         """End it and the processes that wait. Runs under way are left to their owners."""
@@ -215,14 +240,24 @@ class Zygote:
             elif isinstance(message, SpareMade):
                 channel, status, out, err = (descriptors.popleft() for _ in range(4))
                 sockets = (socket.socket(fileno=channel), socket.socket(fileno=status))
-                spare = Spare(self._asked.popleft(), *sockets, out, err)
+                device, modules = self._asked.popleft()
+                spare = Spare(device, *sockets, out, err, modules)
                 if self._failure:
                     spare.close()
                 else:
-                    self._spares.append(spare)
+                    self._replace_outdated(spare)
                     if self._foreseen is not None:
                         tell(spare, self._foreseen)
             self._changed.notify_all()
+
+    def _replace_outdated(self, newer: Spare) -> None:
+        """Let it wait, in the place of one that was forked before something was loaded."""
+        for spare in self._spares:
+            if spare.device == newer.device and spare.modules < newer.modules:
+                self._spares.remove(spare)
+                spare.close()
+                break
+        self._spares.append(newer)
 
     def _last_words(self, process: "subprocess.Popen[bytes]") -> str:
         """Why it ended, from what it wrote to stderr."""

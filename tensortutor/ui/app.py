@@ -95,6 +95,7 @@ class TutorApp(SearchApp):
         self._has_acted = False
         self.put_aside: LearnerState | None = None
         self._is_let_go = False
+        self._is_at_work = False
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
         self._said_caution = False
@@ -187,6 +188,9 @@ class TutorApp(SearchApp):
         if self.sharing is not None and (notice := self.sharing.take_notice()):
             self.tell(notice)
         self._is_let_go = status.state == "cold"
+        if self._is_at_work and status.state == "ready":
+            self.runner.warm()  # it stays
+        self._is_at_work = False
 
     def share(self) -> None:
         """Tell the learner's class where they are, if they have done something in this minute."""
@@ -203,18 +207,25 @@ class TutorApp(SearchApp):
         class_sharing.turn(self)
 
     async def on_event(self, event: Event) -> None:
-        """After a long pause PyTorch has been let go; the next key brings it back."""
+        """A key at a step with code keeps PyTorch, or brings it back when it has been let go."""
         self._has_acted = self._has_acted or isinstance(event, (Key, MouseDown, MouseScrollDown))
-        if self._is_let_go and isinstance(event, Key):
-            self._is_let_go = False
-            self.runner.warm()
         if isinstance(event, Key):
+            self._keep_runner()
             self.notice_was_read()
         if isinstance(event, Key) and event.is_forwarded and self.screen_stack:
             screen = self.screen
             if isinstance(screen, TutorScreen) and screen.take_stray(event):
                 return
         await super().on_event(event)
+
+    def _keep_runner(self) -> None:
+        screen = self.screen if self.screen_stack else None
+        if not isinstance(screen, TutorScreen) or not screen.is_for_programs:
+            return
+        self._is_at_work = True
+        if self._is_let_go:
+            self._is_let_go = False
+            self.runner.warm()
 
     def confirm(
         self, title: str, text: str, yes: str, no: str, answered: Callable[[bool | None], None]

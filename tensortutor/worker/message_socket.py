@@ -38,10 +38,6 @@ class MessageSocket:
             self._waiting += map(message_from_json, self._decoder.feed(data))
         return self._waiting.pop(0)
 
-    def has_more(self) -> bool:
-        """A message has come that select does not tell of: it came with another."""
-        return bool(self._waiting)
-
     def receive_all(self) -> list[Any]:
         """Every message that has come; the last is None when the other side is gone.
 

@@ -19,6 +19,7 @@ from tensortutor.protocol.assist import Types
 from tensortutor.protocol.events import Probed, Started
 from tensortutor.protocol.jobs import Job, Judge
 from tensortutor.protocol.setup import (
+    SLOW_MODULES,
     Ended,
     Setup,
     message_to_json,
@@ -172,7 +173,7 @@ class Program:
             atexit._run_exitfuncs()
             self._take_apart()
             self._streams.finish()
-            self._channel.send_json(message_to_json(Ended(code)))
+            self._channel.send_json(message_to_json(Ended(code, modules=imported())))
         except KeyboardInterrupt:
             code = 130
         except OSError:
@@ -193,6 +194,11 @@ def probe(index: int, proof: str, namespace: dict[str, Any]) -> Probed:
         raise
     except BaseException as error:
         return Probed(index, None, f"{type(error).__name__}: {text_of(error)}"[:1000])
+
+
+def imported() -> tuple[str, ...]:
+    """Those of SLOW_MODULES that are there."""
+    return tuple(name for name in SLOW_MODULES if name in sys.modules)
 
 
 def exit_code(stop: SystemExit) -> int:

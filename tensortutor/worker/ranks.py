@@ -29,7 +29,7 @@ from tensortutor.protocol.events import (
 from tensortutor.protocol.framing import Decoder, ProtocolError
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.lens import LENS
-from tensortutor.protocol.setup import Ended, Setup
+from tensortutor.protocol.setup import Ended, Setup, message_from_json
 from tensortutor.worker.capture import Channel
 from tensortutor.worker.integrity import Snapshot
 from tensortutor.worker.judge import Signer
@@ -138,6 +138,7 @@ class Gathering:
         self._verdicts: dict[str, list[tuple[int, Verdict]]] = {}
         self._first_dead: Rank | None = None
         self._sentence = ""
+        self._modules: tuple[str, ...] = ()
         self._selector = selectors.DefaultSelector()
         for rank in ranks:
             for source in (rank.channel.fileno(), *rank.pipes):
@@ -149,10 +150,10 @@ class Gathering:
             for key, _ in self._selector.select():
                 self._read(key.fd, key.data)
         if self._first_dead is None:
-            return Ended(0)
+            return Ended(0, modules=self._modules)
         if self._first_dead.error is not None:
             self._channel.send(self._first_dead.error)
-        return Ended(self._first_dead.code or 1, self._sentence)
+        return Ended(self._first_dead.code or 1, self._sentence, self._modules)
 
     def _read(self, source: int, rank: Rank) -> None:
         try:
@@ -174,8 +175,11 @@ class Gathering:
 
     def _handle(self, rank: Rank, message: dict[str, Any]) -> None:
         message.pop("mac", None)
-        if "say" in message:
-            return  # its exit status says the same
+        if "say" in message:  # what else it has to say, its exit status says as well
+            ended = message_from_json(message)
+            if isinstance(ended, Ended) and rank.number == 0:
+                self._modules = ended.modules
+            return
         event = event_from_json(message)
         if isinstance(event, Output):
             self._output(rank, event)

@@ -6,6 +6,7 @@ It never initialises CUDA and never runs a parallel torch operation: neither sur
 import contextlib
 import dataclasses
 import gc
+import importlib
 import os
 import platform
 import select
@@ -18,7 +19,9 @@ from functools import partial
 
 from tensortutor.protocol.framing import encode
 from tensortutor.protocol.setup import (
+    SLOW_MODULES,
     Failed,
+    Load,
     MakeSpare,
     Ready,
     Setup,
@@ -27,9 +30,6 @@ from tensortutor.protocol.setup import (
 )
 from tensortutor.worker import kernel
 from tensortutor.worker.message_socket import MessageSocket
-
-QUIET_S = 2.0
-"""After so long without an order the zygote has time for a slow import."""
 
 
 def main(control_descriptor: int) -> None:
@@ -67,17 +67,15 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
         return None
     link.send(ready)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report to the host, not to us
-    while isinstance(order := link.receive(), MakeSpare):
+    while isinstance(order := link.receive(), (MakeSpare, Load)):
+        if isinstance(order, Load):
+            with contextlib.suppress(Exception):  # a program that needs it is told why
+                load(order.module)
+            make_cheap_to_fork()
+            continue
         newborn = make_spare(control, dataclasses.replace(setup, device=order.device))
         if newborn is not None:
             return newborn
-        if "torch._dynamo" not in sys.modules and is_quiet(link):
-            import torch._dynamo  # noqa: F401  (the first optimizer of a program wants it: 1 s)
-
-            from tensortutor.worker.lens import compile_skip, lens  # noqa: F401  (if a run asks)
-
-            compile_skip.skip_lens_functions()
-            make_cheap_to_fork()
     return None
 
 
@@ -91,10 +89,19 @@ def warm_up(setup: Setup) -> Ready:
         import numpy.random  # noqa: F401  (loaded lazily by numpy, needed by every fork)
     repr(torch.ones(2, 2))  # the printing code is loaded lazily
     if setup.preload:
-        import torch._dynamo
+        for module in SLOW_MODULES:
+            load(module)
     found, why_no_card = devices.survey()
     make_cheap_to_fork()
     return Ready(torch.__version__, platform.python_version(), found, why_no_card)
+
+
+def load(module: str) -> None:
+    """Import one of SLOW_MODULES."""
+    importlib.import_module(module)
+    lens = sys.modules.get("tensortutor.worker.lens.compile_skip")
+    if lens is not None:
+        lens.skip_lens_functions()  # once here, and not in each program's process
 
 
 def is_deserted(control: socket.socket) -> bool:
@@ -102,11 +109,6 @@ def is_deserted(control: socket.socket) -> bool:
     poll = select.poll()
     poll.register(control, 0)  # hanging up is always told
     return bool(poll.poll(0))
-
-
-def is_quiet(link: MessageSocket) -> bool:
-    """The host has nothing more to ask for the moment."""
-    return not link.has_more() and not select.select([link.sock], [], [], QUIET_S)[0]
 
 
 def make_cheap_to_fork() -> None:

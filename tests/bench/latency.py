@@ -63,6 +63,11 @@ class Jupyter:
         self._client.wait_for_ready(timeout=60)
         self.run(CELL)
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return int(self._manager.provisioner.pid)
+
     def run(self, code: str) -> None:
         """Execute a cell and wait for the kernel to be idle again."""
         asked = self._client.execute(code)

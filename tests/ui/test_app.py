@@ -385,11 +385,25 @@ async def test_without_a_sandbox_nothing_runs_until_the_learner_agrees(setting, 
             await until(pilot, lambda: setting.runner.status.layer == "limits")
 
 
-async def test_a_key_brings_pytorch_back_after_a_pause(setting, until):
+async def test_a_key_at_a_step_with_code_brings_pytorch_back_and_keeps_it(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test() as pilot:
+        screen = await arrive(pilot, until)
+        setting.runner.status = FakeStatus("cold")
+        await until(pilot, lambda: app._is_let_go)
+        warmed = setting.runner.warmed
+        screen.query_one("#page").focus()
+        await pilot.press("down")
+        assert setting.runner.warmed == warmed + 1
+        setting.runner.status = FakeStatus()
+        await until(pilot, lambda: setting.runner.warmed == warmed + 2)
+
+
+async def test_a_key_at_the_list_of_lessons_loads_nothing(setting, until):
     app = setting.app()
     async with app.run_test() as pilot:
         await until(pilot, lambda: setting.runner.warmed == 1)
         setting.runner.status = FakeStatus("cold")
         await until(pilot, lambda: app._is_let_go)
         await pilot.press("down")
-        assert setting.runner.warmed == 2
+        assert setting.runner.warmed == 1

@@ -50,7 +50,10 @@ class LazyRunner:
         return Cold() if self._runner is None else self._runner.status
 
     def warm(self) -> None:
-        """Make the runner and begin to load PyTorch; returns at once."""
+        """Make the runner and begin to load PyTorch, or keep it there; returns at once."""
+        if self._runner is not None and not self._closed:
+            self._runner.warm()
+            return
         threading.Thread(target=self._warm, name="warm", daemon=True).start()
 
     def _warm(self) -> None:

@@ -65,6 +65,11 @@ class TutorScreen(Screen[None]):
         """The line at the bottom."""
         return self.query_one(KeyBar)
 
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether the learner may be about to run what they see."""
+        return False
+
     def take_stray(self, key: Key) -> bool:
         """A key that no widget has taken, or another screen's. Returns whether it is taken."""
         del key

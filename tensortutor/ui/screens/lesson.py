@@ -118,6 +118,11 @@ class LessonScreen(TutorScreen):
     # Steps
 
     @property
+    def is_for_programs(self) -> bool:
+        """Whether the learner may be about to run what they see."""
+        return self._has_code
+
+    @property
     def _has_code(self) -> bool:
         """Whether the step shows code beside its text."""
         return self.session.step.pane is not None

@@ -105,6 +105,11 @@ class OwnProgramScreen(TutorScreen):
         yield self._keybar
         yield self.too_small()
 
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether the learner may be about to run what they see."""
+        return True
+
     def on_mount(self) -> None:
         """Show the program, and what it may do before it does anything."""
         self.watch(self.app, "device_word", self._show_device)

@@ -18,6 +18,7 @@ from tensortutor.worker.lens.expression_shapes import (
 )
 from tensortutor.worker.lens.recorder import Record, Recorder
 from tensortutor.worker.lens.snapshots import MISSING, operand_snapshot, value_at
+from tensortutor.worker.lens.without_compiler import without_compiler
 
 SHAPES_S = 0.15
 """Processor time for computing shapes; what comes too late is left out."""
@@ -71,18 +72,19 @@ def broadcasts_of(
     recorder: Recorder, source: SourceText, error: BaseException | None, frames: list[FrameType]
 ) -> Broadcasts:
     """All of a program, as last executed; at the place where it raised, as it was then."""
-    # torch's Python code for the meta device loads this at its first use, which takes a second.
-    import torch._dynamo  # noqa: F401
-
     failed = failed_record(recorder, error)
     found: list[Broadcast] = []
     shape_error: ShapeError | None = None
-    budget = Budget(SHAPES_S)
-    if failed is not None and frames:
-        found, shape_error = at_failure(failed, recorder, source, frames[-1])
-    for record in recorder.by_line.values():
-        if record.before and record is not failed:
-            found += finished(record, source, budget)
+    with without_compiler():
+        # What that code imports at its first use: 0.3 s that are not to be taken from the budget.
+        import torch.fx.experimental.symbolic_shapes  # noqa: F401
+
+        budget = Budget(SHAPES_S)
+        if failed is not None and frames:
+            found, shape_error = at_failure(failed, recorder, source, frames[-1])
+        for record in recorder.by_line.values():
+            if record.before and record is not failed:
+                found += finished(record, source, budget)
     found.sort(key=lambda one: (one.line, one.column, -one.end_line, -one.end_column))
     left_out = max(0, len(found) - MOST_BROADCASTS)
     return Broadcasts(tuple(found[:MOST_BROADCASTS]), left_out, error=shape_error)
