@@ -6,6 +6,7 @@ import shutil
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from tensortutor.commands.session import Session
 
 SMALLEST = (60, 16)
+TOUR = Path(__file__).resolve().parent.parent / "tour"
+"""The folder of the course that `tour` shows."""
 INSTEAD = (
     "Everything works from the command line too: tensortutor list, show, next, run, check, "
     "answer, hint (see tensortutor -h)."
@@ -46,6 +49,12 @@ def teach(session: "Session", arguments: Namespace) -> int:
     """Run the app for a room: all lessons open, block by block, nothing kept. Raises Refused."""
     lesson = arguments.lesson_name or session.options.lesson
     return start(replace(session.options, lesson=lesson, teach=True))
+
+
+def tour(session: "Session", arguments: Namespace) -> int:
+    """Run the app for a first look: one short lesson, nothing kept. Raises Refused."""
+    del arguments
+    return start(replace(session.options, course=TOUR, lesson=None, tour=True))
 
 
 def why_not() -> str:
