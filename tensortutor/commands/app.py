@@ -6,7 +6,6 @@ import shutil
 import sys
 from argparse import Namespace
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from tensortutor.commands.session import Session
 
 SMALLEST = (60, 16)
-TOUR = Path(__file__).resolve().parent.parent / "tour"
-"""The folder of the course that `tour` shows."""
 INSTEAD = (
     "Everything works from the command line too: tensortutor list, show, next, run, check, "
     "answer, hint (see tensortutor -h)."
@@ -54,7 +51,9 @@ def teach(session: "Session", arguments: Namespace) -> int:
 def tour(session: "Session", arguments: Namespace) -> int:
     """Run the app for a first look: one short lesson, nothing kept. Raises Refused."""
     del arguments
-    return start(replace(session.options, course=TOUR, lesson=None, tour=True))
+    from tensortutor.course.catalog import find_tour
+
+    return start(replace(session.options, course=find_tour(), lesson=None, tour=True))
 
 
 def why_not() -> str:

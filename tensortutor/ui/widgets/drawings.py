@@ -226,7 +226,7 @@ class DrawingsPane(ResultPane):
         return [view.drawing for view in self._views.values()]
 
     def begin(self, occasion: Occasion) -> None:
-        """Start with the curves of the last plots alone. In a check run the checks stay in front."""
+        """Start with the curves of the last plots alone. In a check run checks stay in front."""
         plots = [drawing for drawing in self.drawings if isinstance(drawing, Plot)]
         earlier = self._earlier | {plot.title: plot.series for plot in plots}
         self.forget()
