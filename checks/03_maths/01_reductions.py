@@ -240,6 +240,19 @@ def same_dtype(answer, rng, device):
         expect_dtype(answer.standardize(x, 0), dtype, hint=hint)
 
 
+@check(
+    "a NaN spoils the numbers of its own mean alone",
+    holds="A NaN makes NaN of the numbers that share its mean, and of no others.",
+)
+def gaps(answer, rng, device):
+    x = table(rng, device, 6, 4)
+    x[rng.randrange(6), rng.randrange(4)] = torch.nan
+    for dim in (0, 1):
+        name = f"standardize(x, {dim}), with a NaN in x,"
+        hint = "A mean with a NaN in it is NaN. To step over it would hide a gap in the data."
+        compare(answer.standardize(x, dim), x, dim, name=name, hint=hint, nan_hint=hint)
+
+
 @check("a dimension may be empty", holds="sizes may be 0")
 def empty(answer, rng, device):
     n = rng.randrange(2, 6)
@@ -386,6 +399,21 @@ def standardize(x, dim, eps=EPS):
     std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
     x -= mean
     return x / (std + eps)
+
+
+@mutant("steps over NaN", caught_by=gaps)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    mean = x.nanmean(dim, keepdim=True)
+    std = (x - mean).square().nanmean(dim, keepdim=True).sqrt()
+    return (x - mean) / (std + eps)
+
+
+@mutant("writes zeros for NaN", caught_by=gaps)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
+    return ((x - mean) / (std + eps)).nan_to_num()
 
 
 @mutant("drops what is empty", caught_by=empty)

@@ -91,8 +91,10 @@ def texts_apart(answer, rng, device):
         "every score is zero",
         hint="The task's formula is two contractions: over d and over e.",
     )
-    other = keys.clone()
+    other, broken = keys.clone(), keys.clone()
     other[1:] += 1
+    broken[1:] = torch.nan
+    zero = "0 times NaN is NaN: do not multiply with the other texts and cross them out afterwards."
     after = answer.bilinear(queries, weight, other)
     expect_close(
         after[0],
@@ -104,6 +106,9 @@ def texts_apart(answer, rng, device):
         "the queries, in the keys and in the result. And reshape swaps no dimensions: it would "
         "mix the texts, where permute keeps them apart.",
     )
+    after = answer.bilinear(queries, weight, broken)
+    name = "text 0, after the keys of the other texts became NaN,"
+    expect_close(after[0], before[0], name=name, rtol=0.0, atol=1e-4, nan_hint=zero)
 
 
 @check(
@@ -237,6 +242,13 @@ def bilinear(q, W, k):
 @mutant("gives the keys a batch of their own", caught_by=texts_apart)
 def bilinear(q, W, k):
     return torch.einsum("bqd,rde,cke->brqk", q, W, k)
+
+
+@mutant("meets all texts, and crosses out the others", caught_by=texts_apart)
+def bilinear(q, W, k):
+    every = torch.einsum("bqd,rde,cke->bcrqk", q, W, k)
+    own = torch.eye(len(q), dtype=q.dtype, device=q.device)
+    return torch.einsum("bcrqk,bc->brqk", every, own)
 
 
 @mutant("adds up the relations", caught_by=relations_apart)
