@@ -93,13 +93,15 @@ def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_carries_the_package_and_the_course_and_nothing_else(wheel: Path):
-    course = {f"tensortutor/{path}": b for path, b in files_under("lessons", "checks").items()}
+    course = {
+        f"tensortutor/{path}": b for path, b in files_under("lessons", "checks", "tour").items()
+    }
     shipped = {p: b for p, b in contents(wheel).items() if ".dist-info/" not in p}
     assert shipped == {**files_under("tensortutor"), **course}
 
 
 def test_the_sdist_can_be_tested_and_built_anew(unpacked: Path, wheel: Path, tmp_path: Path):
-    wanted = files_under("tensortutor", "lessons", "checks", "tests", ".ci")
+    wanted = files_under("tensortutor", "lessons", "checks", "tour", "tests", ".ci")
     assert [path for path, data in wanted.items() if (unpacked / path).read_bytes() != data] == []
     assert contents(build(unpacked, "wheel", tmp_path / "dist")) == contents(wheel)
 
