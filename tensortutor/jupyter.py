@@ -8,6 +8,7 @@ import contextlib
 import signal
 import sys
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 NAME = "tensortutor"
 """Of the address and of the terminal."""
+ICON = Path(__file__).with_name("jupyter.svg")
 COMMAND = ("env", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "tensortutor")
 """terminado says the size at the start in COLUMNS and LINES, which would hold for ever."""
 
@@ -67,7 +69,8 @@ class AppHandler(JupyterHandler):
 
 def tile() -> dict[str, Any]:
     """The tile for the launcher, as jupyter-server-proxy wants it: it leads to the address."""
-    return {"launcher_entry": {"title": NAME, "path_info": NAME, "category": "Other"}}
+    entry = {"title": NAME, "path_info": NAME, "category": "Other", "icon_path": str(ICON)}
+    return {"launcher_entry": entry}
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
