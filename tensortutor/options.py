@@ -40,8 +40,8 @@ class AppOptions:
     "cuda:N" or "mps". sandbox: "auto", "full", "landlock" or "limits". python: the interpreter
     that runs the learner's code, or None for this one. on: the name of a place of the settings or a
     command (see `Place`), or "" for this machine. lesson: where to begin, or None for where the
-    learner was. teach: for a room, with nothing kept. own: a program of the learner's own to
-    begin with.
+    learner was. teach: for a room, with nothing kept. tour: a short look at the app, with nothing
+    kept. own: a program of the learner's own to begin with.
     """
 
     course: Path | None = None
@@ -51,4 +51,5 @@ class AppOptions:
     on: str = ""
     lesson: str | None = None
     teach: bool = False
+    tour: bool = False
     own: OwnOptions | None = None

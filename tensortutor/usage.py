@@ -206,6 +206,7 @@ COMMANDS = (
             arg("--to", metavar="FOLDER", help="where to; default: this folder"),
         ),
     ),
+    Command("tour", "app.tour", "see in ninety seconds what the app does; nothing is kept"),
     Command(
         "teach",
         "app.teach",

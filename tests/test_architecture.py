@@ -33,6 +33,7 @@ LOADS_NOT = {
     "report": ("textual", "rich", "torch", "numpy"),
     "explain": ("textual", "rich", "torch", "numpy"),
     "in_process": ("textual", "rich"),
+    "jupyter": ("textual", "rich", "torch", "numpy"),
     **dict.fromkeys(("cli", "usage", "arguments", "commands"), ("textual", "torch", "numpy")),
 }
 MAY_IMPORT = {

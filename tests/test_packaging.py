@@ -92,14 +92,23 @@ def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "bin"
 
 
+def shipped(wheel: Path) -> dict[str, bytes]:
+    """What a wheel installs, less its own data and what it tells Jupyter."""
+    files = contents(wheel)
+    (told,) = [path for path in files if ".data/" in path]
+    assert told.endswith("data/etc/jupyter/jupyter_server_config.d/tensortutor.json")
+    return {p: b for p, b in files.items() if ".dist-info/" not in p and p != told}
+
+
 def test_the_wheel_carries_the_package_and_the_course_and_nothing_else(wheel: Path):
-    course = {f"tensortutor/{path}": b for path, b in files_under("lessons", "checks").items()}
-    shipped = {p: b for p, b in contents(wheel).items() if ".dist-info/" not in p}
-    assert shipped == {**files_under("tensortutor"), **course}
+    course = {
+        f"tensortutor/{path}": b for path, b in files_under("lessons", "checks", "tour").items()
+    }
+    assert shipped(wheel) == {**files_under("tensortutor"), **course}
 
 
 def test_the_sdist_can_be_tested_and_built_anew(unpacked: Path, wheel: Path, tmp_path: Path):
-    wanted = files_under("tensortutor", "lessons", "checks", "tests", ".ci")
+    wanted = files_under("tensortutor", "lessons", "checks", "tour", "tests", ".ci")
     assert [path for path, data in wanted.items() if (unpacked / path).read_bytes() != data] == []
     assert contents(build(unpacked, "wheel", tmp_path / "dist")) == contents(wheel)
 
@@ -118,10 +127,8 @@ def installed(commands: Path, tmp_path: Path, own_home: Path):
 
 
 def test_an_editable_installation_copies_nothing(tmp_path: Path):
-    shipped = contents(build(ROOT, "wheel:editable", tmp_path / "dist"))
-    assert {p: b for p, b in shipped.items() if ".dist-info/" not in p} == {
-        "_tensortutor.pth": str(ROOT).encode()
-    }
+    wheel = build(ROOT, "wheel:editable", tmp_path / "dist")
+    assert shipped(wheel) == {"_tensortutor.pth": str(ROOT).encode()}
 
 
 def test_an_installed_command_has_the_whole_course(installed, commands: Path):

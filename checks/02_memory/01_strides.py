@@ -8,10 +8,18 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_equal,
     expect_raises,
+    expect_true,
+    hinted,
     mutant,
+)
+
+background(
+    "A GPU kernel that you write yourself is not given a tensor.",
+    "It is given an address, sizes and strides",
 )
 
 
@@ -45,7 +53,10 @@ def compare(answer, rng, x, hint):
         expect_equal(got, x[index].item(), name=f"the place of {index}", hint=hint)
 
 
-@check("one step passes everything to its right", forbid=("torch.Tensor.stride",))
+@check(
+    "one step passes everything to its right",
+    holds="The strides of a fresh tensor, such as torch.empty(shape).",
+)
 def products(answer, rng, device):
     hint = "The last dimension comes first: its steps are 1. The sizes to the left of a dimension "
     hint += "do not matter for it, and nor does its own."
@@ -53,7 +64,7 @@ def products(answer, rng, device):
         row_major(answer, tuple(rng.sample(range(2, 8), rank)), hint)
 
 
-@check("strides count elements, not bytes")
+@check("strides count elements, not bytes", holds="tuple of ints, any length")
 def elements(answer, rng, device):
     hint = "The last stride of a fresh tensor is 1, whatever its dtype weighs."
     row_major(answer, (rng.randint(2, 9),), hint)
@@ -68,7 +79,7 @@ def ones(answer, rng, device):
         row_major(answer, shape, hint)
 
 
-@check("a size of 0 counts as 1")
+@check("a size of 0 counts as 1", holds="a size of 0 counts as 1")
 def zeros(answer, rng, device):
     n = rng.randint(2, 9)
     hint = "Where a size is 0 the product is 0 from there on. PyTorch counts it as 1 instead."
@@ -76,14 +87,17 @@ def zeros(answer, rng, device):
         row_major(answer, shape, hint)
 
 
-@check("place finds every element of a fresh tensor")
+@check(
+    "place finds every element of a fresh tensor",
+    holds="Where in its storage an element lives, counted in elements.",
+)
 def fresh(answer, rng, device):
     hint = "Start at the offset, and add index times stride for every dimension."
     for rank in (0, 1, 2, 3):
         compare(answer, rng, numbered(rng, device, rank), hint)
 
 
-@check("place starts at the offset")
+@check("place starts at the offset", holds="shape, stride, offset: the label of the tensor")
 def offsets(answer, rng, device):
     x = numbered(rng, device, 3)
     hint = "The first element of a slice does not live at place 0. The label says where."
@@ -91,15 +105,28 @@ def offsets(answer, rng, device):
         compare(answer, rng, view, hint)
 
 
-@check("place takes the strides as they are")
+@check(
+    "place takes the strides as they are",
+    holds="a stride may be 0 or negative",
+    both_sides=True,
+)
 def strided(answer, rng, device):
     x = numbered(rng, device, 3)
     hint = "A view keeps the strides of its storage. They need not follow from its own shape."
     for view in (x.transpose(0, 2), x[:, ::2], x[0].T, x.diagonal(), x[:, :1].expand(-1, 3, -1)):
         compare(answer, rng, view, hint)
+    rows, columns = rng.sample(range(3, 8), 2)
+    last = rows * columns - 1
+    for row, column in ((0, 0), (rows - 1, 0), (1, columns - 1)):
+        got = answer.place((row, column), (rows, columns), (-columns, -1), last)
+        name = f"the place of {(row, column)}, walking backwards from {last},"
+        expect_equal(got, last - row * columns - column, name=name, hint=hint)
 
 
-@check("negative indices count from the end")
+@check(
+    "negative indices count from the end",
+    holds="as in Python, -1 is the last element of a dimension",
+)
 def negative(answer, rng, device):
     x = numbered(rng, device, 3)[:, 1:].transpose(1, 2)
     for view in (x, x[1], x[1, 0]):
@@ -111,7 +138,13 @@ def negative(answer, rng, device):
             expect_equal(got, view[index].item(), name=f"the place of {index}", hint=hint)
 
 
-@check("an index outside of the shape is refused")
+@check(
+    "an index outside of the shape is refused",
+    holds=[
+        "`place` also has a guard to write. Index 5 in a row of 4 has a place as well",
+        "IndexError for an index outside of the shape",
+    ],
+)
 def outside(answer, rng, device):
     x = numbered(rng, device, 2)[:2, :2]
     hint = "The storage goes on after the row ends, so the formula finds a place for any index. "
@@ -123,6 +156,21 @@ def outside(answer, rng, device):
     for index in ((0, 0), (-1, 1)):
         with expect_raises(IndexError, "a tensor of shape (2, 0) has no elements", hint=hint):
             asked(answer, x[:, :0], index)
+
+
+@check(
+    "torch is not asked",
+    holds="Do it here once in plain Python: no function of torch is called.",
+    counts_calls=True,
+)
+def plain_numbers(answer, rng, device):
+    x = numbered(rng, device, 3)[:, ::2]
+    shape, stride, offset = tuple(x.shape), x.stride(), x.storage_offset()
+    answer.row_major_strides(shape)
+    answer.place((1, -1, 0), shape, stride, offset)
+    calls = ", ".join(answer.calls)
+    hint = "Sizes, strides and indices are ints: sums, products and comparisons are all it takes."
+    expect_true(not calls, f"torch is asked: {calls}", hint=hint)
 
 
 @mutant("multiplies from left to right", caught_by=products)
@@ -261,6 +309,21 @@ def place(index, shape, stride, offset):
     return at
 
 
+@mutant("asks a fresh tensor", caught_by=plain_numbers)
+def row_major_strides(shape):
+    return torch.empty(shape).stride()
+
+
+@mutant("labels a tensor of its own", caught_by=strided)
+def place(index, shape, stride, offset):
+    return torch.empty_strided(shape, stride)[index].storage_offset() + offset
+
+
+@mutant("takes the distance of negative strides", caught_by=strided)
+def place(index, shape, stride, offset):
+    return offset + sum(i * abs(step) for i, step in zip(resolved(index, shape), stride))
+
+
 @accepted("takes each product by itself")
 def row_major_strides(shape):
     sizes = [size or 1 for size in shape]
@@ -286,6 +349,6 @@ def place(index, shape, stride, offset):
     return offset + sum(range(n)[i] * step for i, n, step in zip(index, shape, stride))
 
 
-@accepted("labels a tensor of its own")
-def place(index, shape, stride, offset):
-    return torch.empty_strided(shape, stride)[index].storage_offset() + offset
+@hinted(1, reaches=ones)
+def row_major_strides(shape):
+    return tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))

@@ -4,9 +4,24 @@ from itertools import pairwise
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_equal, expect_true, mutant
+from tensortutor.checking import (
+    accepted,
+    background,
+    check,
+    expect_equal,
+    expect_true,
+    hinted,
+    mutant,
+)
 
 shows = ["memory/strides"]
+
+background(
+    "Before a kernel starts, its launcher looks at the label.",
+    "Contiguous: one loop",
+    "Not contiguous, but one stride does for all dimensions",
+    "Neither: a loop for each dimension",
+)
 
 
 def block(rng, device, rank=3):
@@ -85,6 +100,7 @@ FRESH = "Fresh tensors are contiguous and flatten, and so do slices along the fi
 
 @check(
     "is_contig: fresh tensors and their leading slices are",
+    holds="bool, what is_contiguous() says",
     forbid=("torch.Tensor.is_contiguous", "torch.Tensor.view"),
 )
 def contig_fresh(answer, rng, device):
@@ -92,7 +108,7 @@ def contig_fresh(answer, rng, device):
     compare_contig(answer, (x, x[1], x[1:], x[0, 2], x[0, 0, 1:], block(rng, device, 4)), FRESH)
 
 
-@check("is_contig: gaps count")
+@check("is_contig: gaps count", holds="Whether a tensor with this label is contiguous.", side="no")
 def contig_gaps(answer, rng, device):
     hint = "The strides fall in the right order, but a step is longer than what it passes. Every "
     hint += "stride must be the product of the sizes to its right, the last one 1."
@@ -106,20 +122,28 @@ def contig_order(answer, rng, device):
     compare_contig(answer, turned(block(rng, device)), hint)
 
 
-@check("is_contig: the stride of a size of 1 is free")
+@check(
+    "is_contig: the stride of a size of 1 is free",
+    holds=["Whether a tensor with this label is contiguous.", "sizes may be 0 or 1"],
+    side="yes",
+)
 def contig_ones(answer, rng, device):
     hint = "Nobody takes a step along a dimension of size 1, so its stride may be anything. The "
     hint += "other dimensions still count."
     compare_contig(answer, with_ones(block(rng, device)), hint)
 
 
-@check("is_contig: expanded tensors are not")
+@check("is_contig: expanded tensors are not", holds="strides are 0 or more", both_sides=True)
 def contig_stretched(answer, rng, device):
     hint = "A stride of 0 reads the same place again. Only a size of 1 makes up for that."
     compare_contig(answer, stretched(block(rng, device)), hint)
 
 
-@check("is_contig: no element or one element is")
+@check(
+    "is_contig: no element or one element is",
+    holds=["A tensor without elements passes both.", "So does one with a single element."],
+    side="contiguous",
+)
 def contig_small(answer, rng, device):
     hint = "Where there is no element, no order can be wrong. A shape of () has one element."
     compare_contig(answer, small(block(rng, device)), hint)
@@ -127,6 +151,8 @@ def contig_small(answer, rng, device):
 
 @check(
     "can_flatten: fresh tensors and their leading slices do",
+    holds="Whether .view(-1) works on a tensor with this label.",
+    side="yes",
     forbid=("torch.Tensor.view", "torch.Tensor.reshape"),
 )
 def flatten_fresh(answer, rng, device):
@@ -134,7 +160,11 @@ def flatten_fresh(answer, rng, device):
     compare_flatten(answer, (x, x[1], x[1:], x[0, 2], x[0, 0, 1:], block(rng, device, 4)), FRESH)
 
 
-@check("can_flatten: gaps may be there if they are even")
+@check(
+    "can_flatten: gaps may be there if they are even",
+    holds="Whether .view(-1) works on a tensor with this label.",
+    side="no",
+)
 def flatten_gaps(answer, rng, device):
     x = block(rng, device)
     last = x[..., 1]  # (a, b): strides (b * c, c)
@@ -162,13 +192,26 @@ def flatten_stretched(answer, rng, device):
     compare_flatten(answer, stretched(block(rng, device)), hint)
 
 
-@check("can_flatten: no element or one element does")
+@check(
+    "can_flatten: no element or one element does",
+    holds=[
+        "A tensor without elements passes both.",
+        "So does one with a single element.",
+        "sizes may be 0 or 1",
+    ],
+    side="flattens",
+)
 def flatten_small(answer, rng, device):
     hint = "An empty tensor flattens to an empty row, whatever its strides say."
     compare_flatten(answer, small(block(rng, device)), hint)
 
 
-@check("both work with plain numbers: no tensor is made", counts_calls=True)
+@check(
+    "both work with plain numbers: no tensor is made",
+    holds="Write both tests with plain numbers, without a tensor.",
+    both_sides=True,
+    counts_calls=True,
+)
 def plain_numbers(answer, rng, device):
     x = block(rng, device)
     labels = [label(view) for view in (x, x[:, ::2], x.transpose(1, 2))]
@@ -313,6 +356,16 @@ def can_flatten(shape, stride):
 def can_flatten(shape, stride):
     dims = [(n, s) for n, s in zip(shape, stride) if n != 1]
     return all(s == n * t for (_, s), (n, t) in pairwise(dims))
+
+
+@hinted(1, reaches=contig_order)
+def is_contig(shape, stride):
+    step = 1
+    for size, s in zip(reversed(shape), reversed(stride)):
+        if s != step:
+            return False
+        step *= size
+    return True
 
 
 @accepted("compares what counts with the products")

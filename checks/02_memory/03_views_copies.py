@@ -6,12 +6,20 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_copy,
     expect_equal,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "You write checkpoints.",
+    "The state is a dict from names to tensors.",
+    "If they come out as two, the file grows",
 )
 
 WHOLE = "The new tensor must not bring the storage along. Which calls copy the elements, and "
@@ -33,12 +41,14 @@ def views(rng, device):
         "bools": (big > 0)[:, :2],
         "bytes": torch.arange(200, dtype=torch.uint8, device=device)[7:20],
         "halves": big.to(torch.bfloat16)[-3:],
+        "gaps in a table": big.where(big < 0, torch.nan)[3:6],
+        "a part of a parameter": big.clone().requires_grad_()[:, :1],
     }
 
 
 def compacts(x):
     """x's values in a storage of their own, known to be right."""
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x)
+    return torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x.detach())
 
 
 def expect_small(got, name, hint):
@@ -59,7 +69,14 @@ def expect_apart(state, name, other, hint):
     expect_true(not shared, f"{name!r} and {other!r} share a storage", hint=hint)
 
 
-@check("compact keeps the values")
+@check(
+    "compact keeps the values",
+    holds=[
+        "tensor equal to x in values, shape and dtype, on its device",
+        "real numbers of any dtype",
+        "it may require grad",
+    ],
+)
 def values(answer, rng, device):
     hint = "Same numbers, same shape, same dtype: only the storage is another."
     for name, x in views(rng, device).items():
@@ -69,13 +86,19 @@ def values(answer, rng, device):
         expect_equal(got, compacts(x), name=name, hint=hint, shape_hint=hint, dtype_hint=hint)
 
 
-@check("compact holds its own elements and nothing else")
+@check(
+    "compact holds its own elements and nothing else",
+    holds=["its storage has exactly x.numel() elements", "that holds nothing else"],
+)
 def minimal(answer, rng, device):
     for name, x in views(rng, device).items():
         expect_small(answer.compact(x), f"compact of {name}", hint=WHOLE)
 
 
-@check("compact shares with nobody, even if there is nothing to shrink")
+@check(
+    "compact shares with nobody, even if there is nothing to shrink",
+    holds=["x in a storage of its own", "compact already"],
+)
 def own(answer, rng, device):
     x = torch.randn(rng.randint(2, 6), rng.randint(2, 6), device=device)
     hint = "Some calls copy only if they must. A tensor that is compact already comes back as it "
@@ -84,7 +107,7 @@ def own(answer, rng, device):
         expect_copy(answer.compact(y), y, name="compact(x)", hint=hint)
 
 
-@check("compact takes a tensor without elements")
+@check("compact takes a tensor without elements", holds="expanded, empty")
 def empty(answer, rng, device):
     x = torch.randn(3, rng.randint(2, 6), device=device)
     for y in (x[:0], x[:, 2:2].T, x[:0].expand(4, 0, -1)):
@@ -93,7 +116,7 @@ def empty(answer, rng, device):
         expect_small(got, "compact of an empty slice", hint=WHOLE)
 
 
-@check("compact_state keeps names and values")
+@check("compact_state keeps names and values", holds="dict of the same names")
 def state_values(answer, rng, device):
     state = views(rng, device)
     state["none"] = state["rows"][:0]
@@ -107,14 +130,28 @@ def state_values(answer, rng, device):
     expect_equal(answer.compact_state({}), {}, name="of an empty dict, the state")
 
 
-@check("compact_state leaves no name with more than its elements")
+@check(
+    "compact_state leaves no name with more than its elements",
+    holds=[
+        "Some of them are small views of something large, and the file must not hold the rest.",
+        "All tensors compact",
+    ],
+)
 def state_minimal(answer, rng, device):
     got = answer.compact_state(views(rng, device))
     for name, x in got.items():
         expect_small(x, f"{name!r}", hint=WHOLE)
 
 
-@check("names for the same elements still share")
+@check(
+    "names for the same elements still share",
+    holds=[
+        "Others are one tensor under two names",
+        "`is` will not find those: every `detach()` makes a new Python object",
+        "Names that stand for the same label (first element, shape, strides, dtype) on the same "
+        "storage share one compact tensor",
+    ],
+)
 def tied(answer, rng, device):
     big = torch.randn(40, rng.randint(3, 6), device=device)
     for x in (big[2:5], big[:, 1], big[3:6].T, big):
@@ -129,7 +166,7 @@ def tied(answer, rng, device):
         expect_small(got["head"], "'head'", hint=WHOLE)
 
 
-@check("different views of one storage share nothing")
+@check("different views of one storage share nothing", holds="No others share")
 def apart(answer, rng, device):
     n = rng.randint(3, 6)
     x = torch.randn(n, n, device=device)
@@ -146,7 +183,10 @@ def apart(answer, rng, device):
             expect_apart(got, other, name, hint)
 
 
-@check("equal values do not tie")
+@check(
+    "equal values do not tie",
+    holds=["And equal values prove nothing.", "Many biases are zeros."],
+)
 def equal_values(answer, rng, device):
     n = rng.randint(2, 6)
     weight = torch.randn(n, device=device)
@@ -159,7 +199,10 @@ def equal_values(answer, rng, device):
     expect_apart(got, "w", "ema", hint)
 
 
-@check("the state that came in is left alone")
+@check(
+    "the state that came in is left alone",
+    holds=["dict of names to tensors; stays as it is", "new dict"],
+)
 def left_alone(answer, rng, device):
     state = views(rng, device)
     before = dict(state)
@@ -172,7 +215,7 @@ def left_alone(answer, rng, device):
         expect_copy(got[name], x, name=f"{name!r}", hint=hint)
 
 
-@check("a second call sees what training has changed")
+@check("a second call sees what training has changed", holds="with the values of now")
 def called_again(answer, rng, device):
     x = torch.randn(rng.randint(2, 6), 3, device=device)
     state = {"embed": x[:2], "head": x[:2].detach()}
@@ -220,6 +263,11 @@ def compact(x):
 @mutant("flattens through a list", caught_by=values)
 def compact(x):
     return torch.tensor(x.tolist(), device=x.device)
+
+
+@mutant("goes through NumPy", caught_by=values)
+def compact(x):
+    return torch.from_numpy(x.cpu().numpy().copy()).to(x.device)
 
 
 @mutant("makes room for float32", caught_by=values)
@@ -306,6 +354,11 @@ def compact_state(state):
 def compact_state(state):
     state.update(by_label(state, lambda x: (x.data_ptr(), x.shape, x.stride(), x.dtype)))
     return state
+
+
+@hinted(1, reaches=empty)
+def compact(x):
+    return x.clone()
 
 
 @accepted("fills an empty tensor")

@@ -5,15 +5,23 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     equivalent,
     expect_equal,
     expect_unchanged,
     expect_view,
+    hinted,
     mutant,
 )
 
 shows = ["memory/strides"]
+
+background(
+    "Write windows, and patches for two dimensions.",
+    "A convolution is a weighted sum over each patch",
+    "The starter works on fresh tensors only.",
+)
 
 
 def row(rng, device, n):
@@ -21,7 +29,7 @@ def row(rng, device, n):
 
     The storage goes on, so that a wrong label shows wrong numbers rather than an error.
     """
-    dtype = rng.choice([torch.float32, torch.float64, torch.int64])
+    dtype = rng.choice([torch.float32, torch.float64, torch.int64, torch.float16])
     return torch.randperm(n + 200).to(device, dtype)[:n]
 
 
@@ -64,7 +72,16 @@ def compare_patches(answer, image, size, hint=SQUARE, shape_hint=PLACES):
     expect_equal(got, squares(image, size), name=name, hint=hint, shape_hint=shape_hint)
 
 
-@check("a window starts every step elements", forbid=("torch.nn.functional.unfold",))
+@check(
+    "a window starts every step elements",
+    holds=[
+        "`unfold` is refused here: write the label yourself",
+        "Windows of `size` neighbours, one every `step` elements.",
+        "size, step: at least 1",
+    ],
+    both_sides=True,
+    forbid=("torch.nn.functional.unfold",),
+)
 def starts(answer, rng, device):
     some = rng.randint(2, 5), rng.randint(2, 5)
     for size, step in ((3, 1), (4, 2), (1, 3), (5, 5), (2, 4), some):
@@ -72,7 +89,10 @@ def starts(answer, rng, device):
         compare_windows(answer, row(rng, device, n), size, step)
 
 
-@check("no window reads beyond x, and none is left out")
+@check(
+    "no window reads beyond x, and none is left out",
+    holds="only windows that lie wholly inside x",
+)
 def last(answer, rng, device):
     x = row(rng, device, 60)
     for size, step in ((3, 1), (4, 3), (3, 5), (rng.randint(2, 6), rng.randint(2, 6))):
@@ -80,7 +100,10 @@ def last(answer, rng, device):
             compare_windows(answer, x[:n], size, step)
 
 
-@check("x may have a stride of its own")
+@check(
+    "x may have a stride of its own",
+    holds=["What comes in may be a view, with strides", "any stride and offset"],
+)
 def strided(answer, rng, device):
     hint = "A view's neighbours need not be neighbours in memory. `x.stride(0)` says how far apart "
     hint += "they are."
@@ -90,7 +113,10 @@ def strided(answer, rng, device):
         compare_windows(answer, view, rng.randint(2, 3), rng.randint(1, 2), hint)
 
 
-@check("x may begin in the middle of a storage")
+@check(
+    "x may begin in the middle of a storage",
+    holds=["What comes in may be a view, with strides and an offset of its own."],
+)
 def offset(answer, rng, device):
     hint = "as_strided begins at the tensor's own offset, unless it is told another."
     x = row(rng, device, 60)
@@ -99,7 +125,7 @@ def offset(answer, rng, device):
         compare_windows(answer, view, 3, rng.randint(1, 2), hint)
 
 
-@check("the windows live in x's memory")
+@check("the windows live in x's memory", holds="(windows, size), in x's memory")
 def windows_view(answer, rng, device):
     hint = "stack, clone and index lists copy: with windows of 512 that is 512 times the data."
     x = row(rng, device, 30)
@@ -107,7 +133,10 @@ def windows_view(answer, rng, device):
         expect_view(answer.windows(view, 3, 2), view, name="windows(x, 3, 2)", hint=hint)
 
 
-@check("a row that is too short has no windows")
+@check(
+    "a row that is too short has no windows",
+    holds=["so there may be 0", "N may be 0"],
+)
 def short(answer, rng, device):
     x = row(rng, device, 40)
     hint = "With size 5 and N = 3 the count comes out below 0. The answer is no window: (0, 5)."
@@ -118,14 +147,25 @@ def short(answer, rng, device):
         expect_equal(got, x.new_empty(0, size), name=name, shape_hint=hint)
 
 
-@check("a patch is a square of neighbours", forbid=("torch.nn.functional.unfold",))
+@check(
+    "a patch is a square of neighbours",
+    holds=[
+        "`unfold` is refused here: write the label yourself",
+        "All squares of size by size neighbours, as they slide.",
+        "[..., i, j] has its corner at (i, j)",
+    ],
+    forbid=("torch.nn.functional.unfold",),
+)
 def neighbours(answer, rng, device):
     H, W = rng.sample(range(4, 8), 2)
     for size in (2, 3):
         compare_patches(answer, row(rng, device, H * W).reshape(H, W), size)
 
 
-@check("patches slide up to the edge, and no further")
+@check(
+    "patches slide up to the edge, and no further",
+    holds=["size: from 1 to min(H, W)", "W - size + 1, size, size)"],
+)
 def edges(answer, rng, device):
     H, W = rng.randint(3, 5), rng.randint(6, 7)
     image = row(rng, device, H * W).reshape(H, W)
@@ -135,7 +175,10 @@ def edges(answer, rng, device):
     compare_patches(answer, image[:1, :1], 1)
 
 
-@check("the image may be any view")
+@check(
+    "the image may be any view",
+    holds=["What comes in may be a view, with strides and an offset of its own.", "any layout"],
+)
 def layouts(answer, rng, device):
     hint = "The strides and the offset of a crop or a transpose are not those of a fresh image."
     H, W = rng.sample(range(6, 9), 2)
@@ -144,7 +187,7 @@ def layouts(answer, rng, device):
         compare_patches(answer, view, 2, hint)
 
 
-@check("leading dimensions stay")
+@check("leading dimensions stay", holds="image: (..., H, W)")
 def leading(answer, rng, device):
     hint = "Channels and batches come first and keep their strides. Only H and W are cut up."
     for lead in ((rng.randint(2, 4),), (3, 2), (1, 1), (0, 2)):
@@ -155,7 +198,7 @@ def leading(answer, rng, device):
     compare_patches(answer, colours, 2, hint, hint)
 
 
-@check("the patches live in the image's memory")
+@check("the patches live in the image's memory", holds="in the image's memory")
 def patches_view(answer, rng, device):
     hint = "Patches of 3 by 3 hold each pixel nine times. As a view they cost nothing."
     image = row(rng, device, 60).reshape(2, 5, 6)
@@ -288,6 +331,11 @@ def patches(image, size):
 @mutant("stacks squares", caught_by=patches_view)
 def patches(image, size):
     return squares(image, size)
+
+
+@hinted(1, reaches=last)
+def windows(x, size, step):
+    return x.as_strided(((len(x) - size) // step + 1, size), (step, 1))
 
 
 @accepted("gives all of the label")

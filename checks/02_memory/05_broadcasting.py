@@ -9,12 +9,22 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     equivalent,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "A program that checks shapes before it starts",
+    "Write the two things that PyTorch decides before every",
+    "The starter lines the sizes up on the wrong side.",
+    "(1,) * n + t puts n ones in front of a tuple.",
+    "expand, in the last line, stretches a tensor",
 )
 
 LIBRARIES = tuple(str(Path(library.__file__).parent) for library in (torch, np))
@@ -90,16 +100,23 @@ def library_calls(call):
     return len(seen)
 
 
-@check("missing sizes are in front")
+@check(
+    "missing sizes are in front",
+    holds=["The shape that a and b make together.", "() is a single number"],
+)
 def aligned(answer, rng, device):
     m, n, k = rng.sample(range(2, 9), 3)
     expect_both_ways(answer, (m, n), (n,), RIGHT)
     expect_both_ways(answer, (k, m, n), (m, n), RIGHT)
     expect_both_ways(answer, (n, n, m), (n, 1), RIGHT)
-    expect_both_ways(answer, (m, n), (), "() has no size at all: it fits everything.")
+    for shape in ((m, n), ()):
+        expect_both_ways(answer, shape, (), "() has no size at all: it fits everything.")
 
 
-@check("a 1 takes the other's size, on either side")
+@check(
+    "a 1 takes the other's size, on either side",
+    holds="The shape that a and b make together.",
+)
 def ones_stretch(answer, rng, device):
     m, n = rng.sample(range(2, 9), 2)
     hint = "Go through the pairs of sizes one by one: the first shape may stretch in one of "
@@ -114,7 +131,7 @@ def ones_stretch(answer, rng, device):
     expect_both_ways(answer, (m, n), (m, n), "Equal shapes stay as they are.")
 
 
-@check("a 1 with a 0 is 0")
+@check("a 1 with a 0 is 0", holds="tuples of ints from 0")
 def nothing(answer, rng, device):
     n = rng.randint(2, 8)
     hint = "A 1 takes the other's size, be it smaller: against 0 it becomes 0."
@@ -124,7 +141,7 @@ def nothing(answer, rng, device):
     expect_both_ways(answer, (0,), (), hint)
 
 
-@check("sizes that clash are refused")
+@check("sizes that clash are refused", holds="ValueError if they do not fit")
 def clashes(answer, rng, device):
     m, n = rng.sample(range(2, 9), 2)
     hint = "Sizes fit if they are equal or one of them is 1. Everything else is a ValueError."
@@ -135,7 +152,14 @@ def clashes(answer, rng, device):
     expect_refusal(answer, (0,), (n,), hint + " That holds for 0 as well.")
 
 
-@check("the shape is found without making a tensor", counts_calls=True)
+@check(
+    "the shape is found without making a tensor",
+    holds=[
+        "Work with the tuples alone, in plain Python.",
+        "No tensor and no array is made, so the answer comes at once",
+    ],
+    counts_calls=True,
+)
 def tuples_alone(answer, rng, device):
     size = rng.randint(10**7, 10**8)  # a tensor of this shape fits into no machine
     hint = "The task is to find out what a library finds out. Shapes are tuples of ints: "
@@ -148,7 +172,7 @@ def tuples_alone(answer, rng, device):
     expect_true(count == 0, f"PyTorch or NumPy is asked {count} times", hint=hint)
 
 
-@check("stretched dimensions have the stride 0")
+@check("stretched dimensions have the stride 0", holds="0 where one number is read again and again")
 def zeros(answer, rng, device):
     m, n, k = rng.sample(range(2, 7), 3)
     hint = "A stride of 0 stays at the same number. That is for sizes of 1 that became more."
@@ -158,7 +182,7 @@ def zeros(answer, rng, device):
     expect_reading(answer, torch.zeros(1, 1), (m, n), hint)
 
 
-@check("new dimensions stand in front, with the stride 0")
+@check("new dimensions stand in front, with the stride 0", holds="a tuple as long as out")
 def new_dimensions(answer, rng, device):
     m, n, k = rng.sample(range(2, 7), 3)
     hint = "out is longer than shape. What has no size yet stands in front, and each step along "
@@ -169,7 +193,10 @@ def new_dimensions(answer, rng, device):
     expect_reading(answer, torch.zeros(m, 1), (k, m, n), hint)
 
 
-@check("the other dimensions keep their own strides")
+@check(
+    "the other dimensions keep their own strides",
+    holds="The strides with which a tensor is read as one of shape out.",
+)
 def own_strides(answer, rng, device):
     m, n = rng.sample(range(3, 7), 2)
     block = torch.zeros(2 * m, 3 * n)
@@ -298,6 +325,14 @@ def stretched_strides(shape, stride, out):
         own.append(0 if n == 1 else step)
         step *= n
     return (0,) * (len(out) - len(shape)) + tuple(reversed(own))
+
+
+@hinted(1, reaches=ones_stretch)
+def broadcast_shape(a, b):
+    n = max(len(a), len(b))
+    a = (1,) * (n - len(a)) + a
+    b = (1,) * (n - len(b)) + b
+    return tuple(max(p, q) for p, q in zip(a, b))
 
 
 @accepted("walks both shapes from the end")

@@ -14,6 +14,7 @@ from tensortutor.checking import (
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
 )
 
@@ -63,7 +64,11 @@ def refusal(answer, p, t, device, hint):
     return fail(f"pred {p} with target {t} {got}, ValueError is wanted", hint=hint)
 
 
-@check("each prediction of a column meets its own target")
+@check(
+    "each prediction of a column meets its own target",
+    holds=["compares each prediction with its own target", "So (N, 1) goes with (N,)"],
+    side="its own target",
+)
 def column(answer, rng, device):
     n = rng.randint(3, 40)
     hint = "Column and vector make all pairs, (N, N). Bring both to one shape before you subtract."
@@ -73,7 +78,10 @@ def column(answer, rng, device):
     expect_loss(answer, 5 + 0.1 * torch.randn(n, 1, device=device), y, hint)
 
 
-@check("equal shapes are compared place by place")
+@check(
+    "equal shapes are compared place by place",
+    holds=["It takes equal shapes.", "floating point, of target's shape", "same dtype"],
+)
 def equal_shapes(answer, rng, device):
     m, n = rng.sample(range(2, 9), 2)
     hint = "Equal shapes belong together as they are, whatever their rank, and with sizes of 1 too."
@@ -82,10 +90,19 @@ def equal_shapes(answer, rng, device):
         expect_loss(answer, pred, target, hint)
     pred, target = torch.randn(m, n, device=device).T, torch.randn(n, m, device=device)
     expect_loss(answer, pred, target, "The tensors need not be contiguous.")
-    expect_loss(answer, pred.double(), target.double(), "The dtype is the one that comes in.")
+    for dtype in (torch.float64, torch.float16):
+        hint = "The dtype is the one that comes in."
+        whole = target.round().to(dtype)
+        expect_loss(answer, whole + 3, whole, hint)
 
 
-@check("a last dimension of size 1 is allowed at any rank")
+@check(
+    "a last dimension of size 1 is allowed at any rank",
+    holds=[
+        "it also takes predictions with one dimension more, if that is the last one",
+        "and (B, T, 1) with (B, T)",
+    ],
+)
 def any_rank(answer, rng, device):
     m, n = rng.sample(range(2, 9), 2)
     hint = "It is about the last dimension: (B, T, 1) for (B, T), and (1,) for a single number."
@@ -94,14 +111,18 @@ def any_rank(answer, rng, device):
         expect_loss(answer, pred, torch.randn(shape, device=device), hint)
 
 
-@check("a batch of one is a batch")
+@check("a batch of one is a batch", holds="at least one element", both_sides=True)
 def one(answer, rng, device):
     hint = "`squeeze()` takes every size of 1, the batch's too. Only the last dimension may go."
     for p, t in (((1, 1), (1,)), ((1,), (1,)), ((1, 1), (1, 1)), ((1, 1, 1), (1, 1))):
         expect_loss(answer, torch.randn(p, device=device), torch.randn(t, device=device), hint)
 
 
-@check("shapes that only broadcast are refused")
+@check(
+    "shapes that only broadcast are refused",
+    holds=["with its own target or not at all", "Every other pair of shapes is"],
+    side="not at all",
+)
 def broadcast(answer, rng, device):
     m, n = rng.sample(range(3, 9), 2)
     for p, t in (
@@ -119,7 +140,10 @@ def broadcast(answer, rng, device):
         refusal(answer, p, t, device, PAIRS + " That PyTorch can stretch one does not matter.")
 
 
-@check("two columns are not a prediction")
+@check(
+    "two columns are not a prediction",
+    holds=["and has the size 1", "Every other pair of shapes is"],
+)
 def columns(answer, rng, device):
     n = rng.randint(3, 9)
     hint = "(N, 2) holds two numbers for each target. Taking the first would hide a mistake."
@@ -127,7 +151,7 @@ def columns(answer, rng, device):
         refusal(answer, p, t, device, PAIRS + " " + hint)
 
 
-@check("as many elements are not enough")
+@check("as many elements are not enough", holds="also where the number of elements agrees")
 def same_count(answer, rng, device):
     m, n = rng.sample(range(2, 9), 2)
     hint = "flatten, view and reshape make shapes agree that do not belong together."
@@ -139,7 +163,11 @@ def same_count(answer, rng, device):
         refusal(answer, p, t, device, PAIRS + " " + ones)
 
 
-@check("the refusal names both shapes")
+@check(
+    "the refusal names both shapes",
+    holds="Its text names both shapes, as",
+    both_sides=True,
+)
 def names_shapes(answer, rng, device):
     a, b, c = rng.sample(range(11, 60), 3)
     for p, t in (((a, b), (a, c)), ((a, 1), (b,)), ((a,), (b, c))):
@@ -152,7 +180,10 @@ def names_shapes(answer, rng, device):
         )
 
 
-@check("training can follow the loss back")
+@check(
+    "training can follow the loss back",
+    holds="0-d tensor, made with tensor operations alone",
+)
 def gradient(answer, rng, device):
     n = rng.randint(3, 9)
     hint = "`item()`, `float()`, `detach()` and new tensors cut the loss off from the predictions."
@@ -167,7 +198,11 @@ def gradient(answer, rng, device):
         expect_close(pred.grad, right, name="the gradient of the predictions", hint=hint)
 
 
-@check("predictions and targets stay as they are")
+@check(
+    "predictions and targets stay as they are",
+    holds="Both tensors stay as they are.",
+    both_sides=True,
+)
 def untouched(answer, rng, device):
     n = rng.randint(3, 9)
     target = torch.randn(n, device=device)
@@ -307,6 +342,15 @@ def safe_mse(pred, target):
         return ((pred - target) ** 2).mean()
     pred -= target
     return (pred**2).mean()
+
+
+@hinted(1, reaches=column)
+def safe_mse(pred, target):
+    if pred.shape[-1] == 1:
+        pred = pred[..., 0]
+    if pred.shape != target.shape:
+        raise ValueError("the shapes differ")
+    return ((pred - target) ** 2).mean()
 
 
 @accepted("gives the target the dimension it lacks")

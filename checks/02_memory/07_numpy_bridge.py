@@ -6,14 +6,23 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_equal,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
 )
 
 shows = ["memory/views_copies"]
+
+background(
+    "Write the two doors that a project needs once",
+    "a.dtype.kind is a letter",
+    "a.astype(d) is a new array of dtype d",
+    "t.detach() is t without its record for gradients",
+)
 
 OWN = "`from_numpy`, `as_tensor`, `.float()`, `.to()` copy only if they must. What copies always?"
 OUT = "`detach()`, `cpu()` and `numpy()` all stay in the same block when they can. Copy at the end."
@@ -102,14 +111,22 @@ def numbers(rng, *shape):
     return np.array([rng.gauss(0, 100) for _ in range(count)]).reshape(shape)
 
 
-@check("floats arrive as float32")
+@check(
+    "floats arrive as float32",
+    holds=["float32 for floats", "array of floats, ints or bools"],
+    side="floats",
+)
 def floats(answer, rng, device):
     n = rng.randint(2, 9)
     for dtype in (np.float64, np.float32, np.float16):
         expect_tensor_of(answer, numbers(rng, n, 3).astype(dtype))
 
 
-@check("ints arrive as int64, with every digit")
+@check(
+    "ints arrive as int64, with every digit",
+    holds=["int64 for ints", "array of floats, ints or bools"],
+    side="ints",
+)
 def ints(answer, rng, device):
     n = rng.randint(2, 9)
     hint = "A float32 on the way has 24 bits for digits, and large ints need more."
@@ -119,13 +136,17 @@ def ints(answer, rng, device):
         expect_tensor_of(answer, np.array(values, dtype=dtype), hint)
 
 
-@check("bools stay bools")
+@check("bools stay bools", holds=["bool for bools", "array of floats, ints or bools"], side="bools")
 def bools(answer, rng, device):
     a = np.array([rng.random() < 0.5 for _ in range(12)]).reshape(3, 4)
     expect_tensor_of(answer, a)
 
 
-@check("writing to the array later does not change the tensor")
+@check(
+    "writing to the array later does not change the tensor",
+    holds=["Neither shares memory, whatever comes in.", "with a's values, in a block of its own"],
+    side="to_tensor",
+)
 def own_block(answer, rng, device):
     n = rng.randint(3, 9)
     for dtype in (np.float32, np.int64, np.bool_, np.float64, np.uint8):
@@ -136,7 +157,11 @@ def own_block(answer, rng, device):
         expect_true(bool((got == 1).all()), changed, hint=OWN)
 
 
-@check("writing to the tensor does not change the array")
+@check(
+    "writing to the tensor does not change the array",
+    holds="Neither shares memory, whatever comes in.",
+    side="to_tensor",
+)
 def array_untouched(answer, rng, device):
     n = rng.randint(3, 9)
     for a in (np.ones((n, 2), dtype=np.float32), np.ones((2, n), dtype=np.int64).T):
@@ -145,7 +170,7 @@ def array_untouched(answer, rng, device):
         expect_true(bool((a == 1).all()), said, hint=OWN)
 
 
-@check("reversed arrays keep their order")
+@check("reversed arrays keep their order", holds="sliced, transposed, reversed")
 def backwards(answer, rng, device):
     m, n = rng.randint(2, 6), rng.randint(2, 6)
     hint = "Each place of the tensor holds what NumPy shows at that place, read backwards or not."
@@ -155,7 +180,13 @@ def backwards(answer, rng, device):
             expect_tensor_of(answer, view, hint)
 
 
-@check("any layout and any shape will do")
+@check(
+    "any layout and any shape will do",
+    holds=[
+        "Any shape, () too; any layout: sliced, transposed",
+        "reversed, read-only, a field of records",
+    ],
+)
 def layouts(answer, rng, device):
     m, n = rng.sample(range(2, 8), 2)
     a = numbers(rng, m, n).astype(np.float32)
@@ -165,12 +196,18 @@ def layouts(answer, rng, device):
     for view in (a.T, a[:, ::2], a[1:, :1], np.asfortranarray(a), locked, a[:0], a[:1, :1]):
         expect_tensor_of(answer, view, hint)
     expect_tensor_of(answer, np.broadcast_to(a[0], (3, n)), hint)
+    records = np.zeros(m, dtype=[("key", np.int8), ("value", np.float32)])
+    records["value"] = a[:, 0]
+    expect_tensor_of(answer, records["value"], hint)
     hint = "An array of shape () holds one number, and so does a tensor of shape ()."
     expect_tensor_of(answer, np.array(rng.gauss(0, 1)), hint)
     expect_tensor_of(answer, np.array(rng.randint(0, 99)), hint)
 
 
-@check("shape, dtype and values come back to NumPy")
+@check(
+    "shape, dtype and values come back to NumPy",
+    holds=["array of t's shape and dtype", "tensor of any shape, () too"],
+)
 def comes_back(answer, rng, device):
     m, n = rng.sample(range(2, 8), 2)
     x = 100 * torch.randn(m, n, device=device)
@@ -181,7 +218,11 @@ def comes_back(answer, rng, device):
         expect_array(array_of(answer, t), t, f"the array of a tensor {list(t.shape)}")
 
 
-@check("writing to the tensor later does not change the array")
+@check(
+    "writing to the tensor later does not change the array",
+    holds=["Neither shares memory, whatever comes in.", "with t's values, in a block of its own"],
+    side="to_numpy",
+)
 def array_of_its_own(answer, rng, device):
     n = rng.randint(3, 9)
     for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16):
@@ -192,7 +233,11 @@ def array_of_its_own(answer, rng, device):
         expect_true(bool((got == 1).all()), said, hint=OUT)
 
 
-@check("writing to the array does not change a tensor")
+@check(
+    "writing to the array does not change a tensor",
+    holds="Neither shares memory, whatever comes in.",
+    side="to_numpy",
+)
 def tensor_untouched(answer, rng, device):
     t = torch.randn(rng.randint(3, 9), device=device)
     with expect_unchanged(t, hint=OUT):
@@ -204,23 +249,27 @@ def tensor_untouched(answer, rng, device):
     expect_true(bool((got[1:] != 99).all()), said, hint=OUT)
 
 
-@check("bfloat16 leaves as float32")
+@check(
+    "bfloat16 leaves as float32",
+    holds=["bfloat16 does not exist in NumPy", "float32 for bfloat16"],
+)
 def brain(answer, rng, device):
     t = torch.randn(rng.randint(2, 9), 3, device=device).to(torch.bfloat16)
     expect_array(array_of(answer, t), t.float(), "the array of a bfloat16 tensor", BRAIN)
 
 
-@check("tensors that require a gradient can leave")
+@check("tensors that require a gradient can leave", holds="it may require a gradient")
 def with_gradient(answer, rng, device):
     n = rng.randint(2, 9)
     leaf = torch.randn(n, device=device, requires_grad=True)
-    for t in (leaf, leaf * 2, leaf.to(torch.bfloat16).float()):
+    weight = torch.nn.Parameter(leaf.detach().clone())
+    for t in (leaf, leaf * 2, leaf.to(torch.bfloat16).float(), weight):
         expect_array(array_of(answer, t), t, "the array of a tensor with a gradient")
     hint = "`detach()` gives another tensor. `requires_grad_(False)` changes the caller's."
     expect_true(leaf.requires_grad, "the tensor no longer requires a gradient", hint=hint)
 
 
-@check("tensors on a GPU can leave")
+@check("tensors on a GPU can leave", holds="on any device")
 def from_gpu(answer, rng, device):
     values = torch.randn(rng.randint(2, 9), 2)
     for t in (values, values.to(torch.bfloat16), values > 0):
@@ -325,6 +374,22 @@ def to_numpy(t):
 def to_numpy(t):
     t = t.detach()
     return (t.float() if t.dtype == torch.bfloat16 else t).numpy().copy()
+
+
+@mutant("hands every layout to PyTorch before it copies", caught_by=layouts)
+def to_tensor(a):
+    if min(a.strides, default=0) < 0:
+        a = a.copy()
+    t = torch.from_numpy(a).clone()
+    if t.is_floating_point():
+        return t.to(torch.float32)
+    return t if t.dtype == torch.bool else t.to(torch.int64)
+
+
+@hinted(1, reaches=layouts)
+def to_tensor(a):
+    wanted = {"f": np.float32, "i": np.int64, "u": np.int64, "b": np.bool_}[a.dtype.kind]
+    return torch.from_numpy(a.astype(wanted))
 
 
 @accepted("copies with np.array")

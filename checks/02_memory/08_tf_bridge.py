@@ -5,15 +5,26 @@ from torch.nn import functional
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_shape,
     expect_unchanged,
+    hinted,
     mutant,
 )
 
 shows = ["tensors/permute_join"]
+
+background(
+    "Write the three functions that carry a convolutional network over",
+    "The starter runs, and each shape that it prints is right.",
+    "None of its three functions is.",
+    "unflatten(0, (a, b, -1)) splits dimension 0 into three.",
+    "x.movedim(2, 0) takes dimension 2 out",
+    "F.linear(x, weight) is what a dense layer computes",
+)
 
 SAME = "Porting moves numbers. It does not convert them."
 ROWS = "Row (h * W + w) * C + c of Keras's weight belongs to column c * H * W + h * W + w here."
@@ -27,13 +38,13 @@ def numbered(device, *shape, dtype=torch.float32):
 
 def right_images(images):
     """Channel by channel."""
-    return torch.stack([images[:, :, :, c] for c in range(images.shape[3])], dim=1)
+    return torch.stack([images[..., c] for c in range(images.shape[-1])], dim=-3)
 
 
 def right_kernel(kernel):
     """Output by output, input by input."""
-    ins, outs = kernel.shape[2:]
-    rows = [torch.stack([kernel[:, :, i, o] for i in range(ins)]) for o in range(outs)]
+    ins, outs = kernel.shape[-2:]
+    rows = [torch.stack([kernel[..., i, o] for i in range(ins)]) for o in range(outs)]
     return torch.stack(rows)
 
 
@@ -83,7 +94,7 @@ def keras(images, kernel, dense):
     return maps.flatten(1) @ dense
 
 
-@check("every channel of an image stays a picture")
+@check("every channel of an image stays a picture", holds="(..., H, W, C) to (..., C, H, W)")
 def pictures(answer, rng, device):
     n, h, w, c = rng.sample(range(2, 8), 4)
     hint = "reshape reads the numbers in their old order and breaks the lines elsewhere. Channels "
@@ -93,14 +104,17 @@ def pictures(answer, rng, device):
     expect_images(answer, numbered(device, n, c, w, h).transpose(1, 3), hint)
 
 
-@check("a kernel keeps height and width, and its outputs come first")
+@check(
+    "a kernel keeps height and width, and its outputs come first",
+    holds="(..., in, out) to (out, in, ...)",
+)
 def kernels(answer, rng, device):
     kh, kw, i, o = rng.sample(range(2, 8), 4)
     hint = "Old positions, in their new order: out is 3, in is 2, kh is 0, kw is 1."
     expect_kernel(answer, numbered(device, kh, kw, i, o), hint)
 
 
-@check("square kernels hide no mistake")
+@check("square kernels hide no mistake", holds="give the numbers that Keras gave")
 def square_kernels(answer, rng, device):
     k, i = rng.sample(range(2, 6), 2)
     hint = "With kh = kw or in = out, a wrong permute gives the right shape. Look at the numbers."
@@ -108,7 +122,7 @@ def square_kernels(answer, rng, device):
         expect_kernel(answer, numbered(device, *shape), hint)
 
 
-@check("the dense weight has a row for each unit")
+@check("the dense weight has a row for each unit", holds="(units, C * H * W)")
 def dense_shape(answer, rng, device):
     h, w, c, units = rng.sample(range(2, 8), 4)
     got = answer.dense_to_torch(numbered(device, h * w * c, units), h, w)
@@ -120,14 +134,36 @@ def dense_shape(answer, rng, device):
     )
 
 
-@check("each weight of the dense layer meets its own pixel and channel")
+@check(
+    "each weight of the dense layer meets its own pixel and channel",
+    holds=["its rows in the order (h, w, c)", "for maps flattened in the order (c, h, w)"],
+)
 def dense_order(answer, rng, device):
     h, w, c, units = rng.sample(range(2, 8), 4)
     expect_dense(answer, numbered(device, h * w * c, units), h, w, ROWS)
     expect_dense(answer, numbered(device, units, h * w * c).T, h, w, ROWS)
 
 
-@check("square maps hide no mistake")
+@check(
+    "one image and clips, kernels of every Conv layer",
+    holds=[
+        "An image comes alone, in a batch or in a batch of clips.",
+        "Kernels come from Conv1D, Conv2D and Conv3D.",
+        "for 1 to 3 sizes",
+    ],
+    both_sides=True,
+)
+def ranks(answer, rng, device):
+    a, b, c, i, o = rng.sample(range(2, 7), 5)
+    hint = "Count from the end: the last three dimensions are H, W and C, however many come before."
+    for shape in ((a, b, c), (1, b, b), (i, o, a, b, c), (2, 2, 3, a, b, 3)):
+        expect_images(answer, numbered(device, *shape), hint)
+    hint = "The last two dimensions are in and out, however many sizes come before."
+    for shape in ((a, i, o), (a, b, c, i, o), (a, a, a, i, i), (a, i, i)):
+        expect_kernel(answer, numbered(device, *shape), hint)
+
+
+@check("square maps hide no mistake", holds="give the numbers that Keras gave")
 def square_maps(answer, rng, device):
     n = rng.randint(2, 5)
     hint = "H, W, C or the units are equal here, so every shape fits. " + ROWS
@@ -135,7 +171,7 @@ def square_maps(answer, rng, device):
     expect_dense(answer, numbered(device, n * n * 2, n * n * 2), n, n, hint)
 
 
-@check("sizes of 1 stay, and a batch may be empty")
+@check("sizes of 1 stay, and a batch may be empty", holds="A batch may be empty.")
 def ones(answer, rng, device):
     n = rng.randint(2, 5)
     hint = "One channel, one pixel, one unit: each is still a dimension."
@@ -147,7 +183,7 @@ def ones(answer, rng, device):
         expect_dense(answer, numbered(device, h * w * c, units), h, w, hint)
 
 
-@check("dtypes stay")
+@check("dtypes stay", holds="No value and no dtype changes.")
 def dtypes(answer, rng, device):
     hint = "The values move, whatever their dtype is."
     for dtype in (torch.float64, torch.float16, torch.uint8):
@@ -156,7 +192,10 @@ def dtypes(answer, rng, device):
         expect_dense(answer, numbered(device, 12, 4, dtype=dtype), 2, 3, hint)
 
 
-@check("the ported network gives the numbers of the old one")
+@check(
+    "the ported network gives the numbers of the old one",
+    holds="The result must work with PyTorch's own order, `flatten(1)` of (N, C, H, W)",
+)
 def whole(answer, rng, device):
     n, h, w = rng.randint(1, 3), rng.randint(4, 6), rng.randint(7, 9)
     kh, kw, c, out, units = 2, 3, rng.randint(1, 3), rng.randint(2, 4), rng.randint(2, 5)
@@ -183,38 +222,53 @@ def whole(answer, rng, device):
     like="reshapes without permute",
 )
 def images_to_torch(images):
-    n, h, w, c = images.shape
-    return images.reshape(n, c, h, w)
+    *lead, h, w, c = images.shape
+    return images.reshape(*lead, c, h, w)
 
 
 @mutant("swaps channels and height", caught_by=pictures)
 def images_to_torch(images):
-    return images.transpose(1, 3)
+    return images.transpose(-1, -3)
 
 
 @mutant("drops sizes of 1", caught_by=ones)
 def images_to_torch(images):
-    return images.permute(0, 3, 1, 2).squeeze()
+    return images.movedim(-1, -3).squeeze()
 
 
 @mutant("works in float32", caught_by=dtypes)
 def images_to_torch(images):
-    return images.permute(0, 3, 1, 2).float()
+    return images.movedim(-1, -3).float()
+
+
+@mutant("knows a batch of images and nothing else", caught_by=ranks)
+def images_to_torch(images):
+    return images.permute(0, 3, 1, 2)
+
+
+@mutant("knows the kernels of Conv2D and no others", caught_by=ranks)
+def kernel_to_torch(kernel):
+    return kernel.permute(3, 2, 0, 1)
+
+
+@mutant("puts the channels behind the first dimension", caught_by=ranks)
+def images_to_torch(images):
+    return images.movedim(-1, 1)
 
 
 @mutant("puts the inputs first", caught_by=kernels)
 def kernel_to_torch(kernel):
-    return kernel.permute(2, 3, 0, 1)
+    return kernel.movedim((-2, -1), (0, 1))
 
 
 @mutant("reverses all dimensions of the kernel", caught_by=square_kernels)
 def kernel_to_torch(kernel):
-    return kernel.permute(3, 2, 1, 0)
+    return kernel.permute(*reversed(range(kernel.ndim)))
 
 
 @mutant("turns the kernel round", caught_by=whole)
 def kernel_to_torch(kernel):
-    return kernel.permute(3, 2, 0, 1).flip(2, 3)
+    return kernel.movedim((-1, -2), (0, 1)).flip(-2, -1)
 
 
 @mutant("transposes the dense weight and no more", caught_by=dense_order)
@@ -240,14 +294,25 @@ def dense_to_torch(dense, height, width):
     return maps.permute(3, 2, 1, 0).flatten(1)
 
 
-@accepted("moves the last dimension")
+@hinted(1, reaches=pictures)
 def images_to_torch(images):
-    return images.movedim(-1, 1).contiguous()
+    return images.movedim(-1, -3)
 
 
-@accepted("moves and swaps")
+@accepted("permutes, whatever comes before")
+def images_to_torch(images):
+    n = images.ndim
+    return images.permute(*range(n - 3), n - 1, n - 3, n - 2).contiguous()
+
+
+@accepted("swaps twice")
+def images_to_torch(images):
+    return images.mT.transpose(-2, -3)
+
+
+@accepted("names the two from the end, then the sizes")
 def kernel_to_torch(kernel):
-    return kernel.movedim((3, 2), (0, 1))
+    return kernel.permute(-1, -2, *range(kernel.ndim - 2))
 
 
 @accepted("looks the rows up")

@@ -1,17 +1,28 @@
 """Judges lessons/03_maths/01_reductions.md."""
 
+import warnings
+
 import torch
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_dtype,
+    expect_shape,
     expect_unchanged,
+    hinted,
     mutant,
 )
 
 shows = ["memory/broadcasting"]
+
+background(
+    "One feature counts dollars",
+    "A model sees little but the dollars",
+    "Write standardize once for all uses.",
+)
 
 EPS = 1e-5
 KEEP = (
@@ -66,7 +77,11 @@ def spread(device, *shape):
     return ((torch.randperm(count) - count / 2) / 4).reshape(shape).to(device)
 
 
-@check("each column of a table gets mean 0 and deviation 1")
+@check(
+    "each column of a table gets mean 0 and deviation 1",
+    holds=["0 for the features of a table", "Mean 0 and population deviation 1 along dim."],
+    side="the features of a table",
+)
 def columns(answer, rng, device):
     x = table(rng, device, rng.randrange(20, 40), rng.randrange(2, 6))
     compare(
@@ -78,7 +93,7 @@ def columns(answer, rng, device):
     )
 
 
-@check("the deviation divides by N")
+@check("the deviation divides by N", holds="The deviation is the population's, which divides by N.")
 def population(answer, rng, device):
     x = spread(device, rng.randrange(2, 5), 3)
     compare(
@@ -89,7 +104,7 @@ def population(answer, rng, device):
     )
 
 
-@check("one sample gives zeros")
+@check("one sample gives zeros", holds="A batch of one sample is allowed.")
 def one_sample(answer, rng, device):
     x = torch.randn(1, rng.randrange(2, 6), device=device)
     nan = "N - 1 is 0 for one sample, and 0/0 is nan. The population's deviation is 0."
@@ -98,7 +113,7 @@ def one_sample(answer, rng, device):
     compare(answer.standardize(x[0, :1], -1), x[0, :1], -1, hint=hint, nan_hint=nan)
 
 
-@check("a constant column gives zeros")
+@check("a constant column gives zeros", holds="A feature may be constant")
 def constant(answer, rng, device):
     x = table(rng, device, 8, 4)
     x[:, rng.randrange(4)] = float(rng.randrange(-9, 10))
@@ -111,7 +126,7 @@ def constant(answer, rng, device):
     )
 
 
-@check("the rows of a square table are no exception")
+@check("the rows of a square table are no exception", holds="any shape")
 def square(answer, rng, device):
     n = rng.randrange(3, 8)
     x = spread(device, n, n)
@@ -119,7 +134,14 @@ def square(answer, rng, device):
     compare(answer.standardize(x, 0), x, 0, hint=KEEP)
 
 
-@check("dim may be negative")
+@check(
+    "dim may be negative",
+    holds=[
+        "-1 for the entries of each vector",
+        "an int or a tuple of ints, negative ones allowed",
+    ],
+    side="the entries of each vector",
+)
 def negative(answer, rng, device):
     a, b, c = rng.sample(range(2, 8), 3)
     x = spread(device, c, b, a).permute(2, 1, 0)
@@ -133,7 +155,14 @@ def negative(answer, rng, device):
         )
 
 
-@check("dim may name several dimensions")
+@check(
+    "dim may name several dimensions",
+    holds=[
+        "(0, 2, 3) for the channels of images",
+        "an int or a tuple of ints, negative ones allowed",
+    ],
+    side="the channels of images",
+)
 def several(answer, rng, device):
     n, c, h, w = rng.sample(range(2, 8), 4)
     x = spread(device, n, c, h, w)
@@ -142,7 +171,13 @@ def several(answer, rng, device):
         compare(got, x, dim, name=f"standardize(x, {dim})", hint=SEVERAL)
 
 
-@check("eps is added to the deviation")
+@check(
+    "eps is added to the deviation",
+    holds=[
+        "eps, added to the deviation, keeps the division finite",
+        "added to the standard deviation",
+    ],
+)
 def eps_added(answer, rng, device):
     x = torch.randn(9, 3, device=device)
     eps = rng.uniform(0.3, 0.9)
@@ -156,7 +191,7 @@ def eps_added(answer, rng, device):
     )
 
 
-@check("eps is 1e-5 unless the caller says otherwise")
+@check("eps is 1e-5 unless the caller says otherwise", holds="1e-5 if left out")
 def default_eps(answer, rng, device):
     x = torch.randn(9, 3, device=device) * 1e-5
     compare(
@@ -167,7 +202,15 @@ def default_eps(answer, rng, device):
     )
 
 
-@check("integers are standardized in float32")
+@check(
+    "integers are standardized in float32",
+    holds=[
+        "Images arrive as integers, and integers have no mean",
+        "floating point or integers",
+        "float32 if x is of integers",
+    ],
+    side="integers",
+)
 def integers(answer, rng, device):
     for dtype in (torch.uint8, torch.int64):
         x = torch.randint(0, 256, (7, 3), device=device).to(dtype)
@@ -182,7 +225,11 @@ def integers(answer, rng, device):
         )
 
 
-@check("floating point keeps its dtype and precision")
+@check(
+    "floating point keeps its dtype and precision",
+    holds=["the shape, dtype and precision of x", "floating point or integers"],
+    side="floating point",
+)
 def same_dtype(answer, rng, device):
     hint = "Only integers become float32. Somewhere a fixed dtype got in."
     x = torch.randn(6, 4, dtype=torch.float64, device=device)
@@ -193,11 +240,37 @@ def same_dtype(answer, rng, device):
         expect_dtype(answer.standardize(x, 0), dtype, hint=hint)
 
 
-@check("the input is left as it was")
+@check(
+    "a NaN spoils the numbers of its own mean alone",
+    holds="A NaN makes NaN of the numbers that share its mean, and of no others.",
+)
+def gaps(answer, rng, device):
+    x = table(rng, device, 6, 4)
+    x[rng.randrange(6), rng.randrange(4)] = torch.nan
+    for dim in (0, 1):
+        name = f"standardize(x, {dim}), with a NaN in x,"
+        hint = "A mean with a NaN in it is NaN. To step over it would hide a gap in the data."
+        compare(answer.standardize(x, dim), x, dim, name=name, hint=hint, nan_hint=hint)
+
+
+@check("a dimension may be empty", holds="sizes may be 0")
+def empty(answer, rng, device):
+    n = rng.randrange(2, 6)
+    hint = "Nothing to standardize is standardized: the result is empty, and keeps its shape."
+    for shape, dim in (((0, n), 1), ((n, 0), 0), ((2, 0, n), (0, 2)), ((0, n), 0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a deviation of no number warns
+            got = answer.standardize(torch.ones(shape, device=device), dim)
+        expect_shape(got, shape, name=f"standardize(x of {shape}, {dim})", hint=hint)
+
+
+@check("the input is left as it was", holds="No value of x changes.")
 def unchanged(answer, rng, device):
-    x = table(rng, device, 5, 3)
-    with expect_unchanged(x, hint="`-=`, `/=` and functions that end in _ write into x itself."):
-        answer.standardize(x, 0)
+    whole = torch.randint(0, 256, (4, 3), dtype=torch.uint8, device=device)
+    for x in (table(rng, device, 5, 3), table(rng, device, 5, 6)[1:, ::2].T, whole):
+        hint = "`-=`, `/=` and functions that end in _ write into x itself."
+        with expect_unchanged(x, hint=hint):
+            answer.standardize(x, 0)
 
 
 @mutant("takes the statistics of the whole tensor", caught_by=columns)
@@ -326,6 +399,35 @@ def standardize(x, dim, eps=EPS):
     std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
     x -= mean
     return x / (std + eps)
+
+
+@mutant("steps over NaN", caught_by=gaps)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    mean = x.nanmean(dim, keepdim=True)
+    std = (x - mean).square().nanmean(dim, keepdim=True).sqrt()
+    return (x - mean) / (std + eps)
+
+
+@mutant("writes zeros for NaN", caught_by=gaps)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
+    return ((x - mean) / (std + eps)).nan_to_num()
+
+
+@mutant("drops what is empty", caught_by=empty)
+def standardize(x, dim, eps=EPS):
+    if x.numel() == 0:
+        return x.new_zeros(0)
+    x = x if x.is_floating_point() else x.float()
+    std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
+    return (x - mean) / (std + eps)
+
+
+@hinted(1, reaches=population)
+def standardize(x, dim, eps=EPS):
+    return (x - x.mean(dim, keepdim=True)) / x.std(dim, correction=0, keepdim=True)
 
 
 @accepted("asks for both statistics at once")

@@ -6,12 +6,20 @@ from torch.utils._pytree import tree_leaves
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_dtype,
     expect_shape,
     expect_true,
+    hinted,
     mutant,
+)
+
+background(
+    "A parser scores every pair of words for every kind of relation.",
+    "Is word j the subject of word i",
+    "Write bilinear.",
 )
 
 
@@ -40,10 +48,8 @@ def problem(device, b, r, q, k, d, e, dtype=torch.float32):
 
 def wanted(q, W, k):
     """One text and one relation at a time, in float64."""
-    texts = [
-        torch.stack([a.double() @ w.double() @ b.double().mT for w in W])
-        for a, b in zip(q, k, strict=True)
-    ]
+    q, W, k = (x.detach().double() for x in (q, W, k))
+    texts = [torch.stack([a @ w @ b.mT for w in W]) for a, b in zip(q, k, strict=True)]
     return torch.stack(texts)
 
 
@@ -59,7 +65,11 @@ def six(rng):
     return rng.sample(range(2, 9), 6)
 
 
-@check("one score for each relation and each pair of places")
+@check(
+    "one score for each relation and each pair of places",
+    holds="A score for each pair of places and each relation.",
+    both_sides=True,
+)
 def shape(answer, rng, device):
     b, r, q, k, d, e = six(rng)
     got = answer.bilinear(*problem(device, b, r, q, k, d, e))
@@ -70,7 +80,7 @@ def shape(answer, rng, device):
     )
 
 
-@check("a text meets only itself")
+@check("a text meets only itself", holds="A sentence meets only itself", side="a sentence")
 def texts_apart(answer, rng, device):
     b, r, q, k, d, e = six(rng)
     queries, weight, keys = problem(device, b, r, q, k, d, e)
@@ -81,8 +91,10 @@ def texts_apart(answer, rng, device):
         "every score is zero",
         hint="The task's formula is two contractions: over d and over e.",
     )
-    other = keys.clone()
+    other, broken = keys.clone(), keys.clone()
     other[1:] += 1
+    broken[1:] = torch.nan
+    zero = "0 times NaN is NaN: do not multiply with the other texts and cross them out afterwards."
     after = answer.bilinear(queries, weight, other)
     expect_close(
         after[0],
@@ -94,18 +106,37 @@ def texts_apart(answer, rng, device):
         "the queries, in the keys and in the result. And reshape swaps no dimensions: it would "
         "mix the texts, where permute keeps them apart.",
     )
+    after = answer.bilinear(queries, weight, broken)
+    name = "text 0, after the keys of the other texts became NaN,"
+    expect_close(after[0], before[0], name=name, rtol=0.0, atol=1e-4, nan_hint=zero)
 
 
-@check("each relation uses its own matrix")
+@check(
+    "each relation uses its own matrix",
+    holds=["Each relation has a matrix of its own", "and each relation uses only its own matrix"],
+    both_sides=True,
+)
 def relations_apart(answer, rng, device):
     b, r, q, k, d, e = six(rng)
     hint = "The relation's letter belongs to W and to the result. It must not be added up. And "
     hint += "reshape swaps no dimensions: it would mix the relations, where permute keeps them."
     for chosen in (0, r - 1):
         queries, weight, keys = problem(device, b, r, q, k, d, e)
+        before = answer.bilinear(queries, weight, keys)
+        expect_shape(before, (b, r, q, k))
+        weight = weight.clone()
         weight[chosen] = 0
         got = answer.bilinear(queries, weight, keys)
         expect_shape(got, (b, r, q, k))
+        others = [i for i in range(r) if i != chosen]
+        expect_close(
+            got[:, others],
+            before[:, others],
+            name=f"the other relations, after the matrix of relation {chosen} became zero,",
+            rtol=0.0,
+            atol=1e-4,
+            hint=hint,
+        )
         expect_close(
             got[:, chosen],
             torch.zeros(b, q, k, device=device),
@@ -114,16 +145,20 @@ def relations_apart(answer, rng, device):
         )
 
 
-@check("D meets the queries and E the keys")
+@check(
+    "D meets the queries and E the keys",
+    holds=["W: (R, D, E), one matrix for each relation", "k: (B, K, E)", "q: (B, Q, D)"],
+    both_sides=True,
+)
 def values(answer, rng, device):
-    compare(
-        answer,
-        problem(device, *six(rng)),
-        hint="Row d of a matrix belongs to entry d of the query, column e to entry e of the key.",
-    )
+    hint = "Row d of a matrix belongs to entry d of the query, column e to entry e of the key."
+    compare(answer, problem(device, *six(rng)), hint=hint)
+    queries, weight, keys = problem(device, *six(rng))
+    weight = weight.mT.contiguous().mT.requires_grad_()
+    compare(answer, (queries, weight, keys.expand(2, *keys.shape)[1]), hint=hint)
 
 
-@check("equal sizes hide no mistake")
+@check("equal sizes hide no mistake", holds="A sentence meets only itself", side="equal sizes")
 def cube(answer, rng, device):
     n = rng.randrange(3, 6)
     compare(
@@ -134,7 +169,7 @@ def cube(answer, rng, device):
     )
 
 
-@check("sizes of 1 and 0 stay")
+@check("sizes of 1 and 0 stay", holds="All sizes may be 1, Q and K may be 0.")
 def small(answer, rng, device):
     n = rng.randrange(2, 6)
     for sizes in ((1, n, 3, 4, 5, 2), (n, 1, 1, 3, 1, 4), (2, 3, n, 1, 4, 1), (1,) * 6):
@@ -151,7 +186,13 @@ def small(answer, rng, device):
         )
 
 
-@check("nothing on the way is larger than the result")
+@check(
+    "nothing on the way is larger than the result",
+    holds=[
+        "Texts are long: Q and K are larger than D and E.",
+        "Nothing on the way may take more memory than the result.",
+    ],
+)
 def lean(answer, rng, device):
     operands = problem(device, 2, rng.randrange(2, 5), 40, 50, 12, 10)
     with Largest() as most:
@@ -166,7 +207,10 @@ def lean(answer, rng, device):
     )
 
 
-@check("the result has the dtype and the precision of the inputs")
+@check(
+    "the result has the dtype and the precision of the inputs",
+    holds="the dtype and precision of q",
+)
 def dtypes(answer, rng, device):
     hint = "Somewhere a fixed dtype got in. The operands agree: leave them as they are."
     sizes = six(rng)
@@ -198,6 +242,13 @@ def bilinear(q, W, k):
 @mutant("gives the keys a batch of their own", caught_by=texts_apart)
 def bilinear(q, W, k):
     return torch.einsum("bqd,rde,cke->brqk", q, W, k)
+
+
+@mutant("meets all texts, and crosses out the others", caught_by=texts_apart)
+def bilinear(q, W, k):
+    every = torch.einsum("bqd,rde,cke->bcrqk", q, W, k)
+    own = torch.eye(len(q), dtype=q.dtype, device=q.device)
+    return torch.einsum("bcrqk,bc->brqk", every, own)
 
 
 @mutant("adds up the relations", caught_by=relations_apart)
@@ -239,6 +290,12 @@ def bilinear(q, W, k):
 @mutant("works in float32", caught_by=dtypes)
 def bilinear(q, W, k):
     return torch.einsum("bqd,rde,bke->brqk", q.float(), W.float(), k.float())
+
+
+@hinted(1, reaches=lean)
+def bilinear(q, W, k):
+    half = torch.einsum("bqd,rde->brqe", q, W)
+    return torch.einsum("brqe,bke->brqk", half, k)
 
 
 @accepted("two products with @")

@@ -48,6 +48,14 @@ def teach(session: "Session", arguments: Namespace) -> int:
     return start(replace(session.options, lesson=lesson, teach=True))
 
 
+def tour(session: "Session", arguments: Namespace) -> int:
+    """Run the app for a first look: one short lesson, nothing kept. Raises Refused."""
+    del arguments
+    from tensortutor.course.catalog import find_tour
+
+    return start(replace(session.options, course=find_tour(), lesson=None, tour=True))
+
+
 def why_not() -> str:
     """What keeps the app from being shown here, as a sentence, or ""."""
     streams = (sys.stdin, sys.stdout, sys.stderr)  # the app draws on the last of them

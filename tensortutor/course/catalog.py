@@ -33,8 +33,7 @@ def find_course(path: Path | None = None) -> Path:
     package or a path; None for the built-in course. Raises CourseError if there is no course.
     """
     if path is None:
-        package = Path(__file__).resolve().parent.parent
-        candidates = [package.parent, package]
+        candidates = _own_folders()
     elif path.is_dir():
         candidates = [path.resolve()]
     else:
@@ -45,10 +44,21 @@ def find_course(path: Path | None = None) -> Path:
     raise CourseError([Problem(str(path or candidates[-1]), 0, _why_none(path, candidates))])
 
 
+def find_tour() -> Path:
+    """The folder of the short course that shows the app. Raises CourseError if it is missing."""
+    folders = [folder / "tour" for folder in _own_folders()]
+    return find_course(next(filter(Path.is_dir, folders), folders[-1]))
+
+
+def _own_folders() -> list[Path]:
+    """Where the built-in course may be: in a clone, and in an installed package."""
+    package = Path(__file__).resolve().parent.parent
+    return [package.parent, package]
+
+
 def is_own(root: Path) -> bool:
     """Whether this is the folder of the built-in course."""
-    package = Path(__file__).resolve().parent.parent
-    return root.resolve() in (package.parent, package)
+    return root.resolve() in _own_folders()
 
 
 def open_course(root: Path) -> Course:

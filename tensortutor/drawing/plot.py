@@ -16,12 +16,28 @@ FILLINGS = frozenset(BANDS + ASCII_BANDS)
 FRAME, ASCII_FRAME = "│┤└─┬", "|++-+"
 """Upright, a tick on it, the corner, the level line, a tick on that."""
 NOTHING = "no numbers to draw yet"
+EARLIER = 10_000
+"""The owner of dots of earlier curves on a canvas; those of this plot are numbered from 0."""
+EARLIER_SIGN, ASCII_EARLIER_SIGN = "⠒", "."
+MOST_SHRINKING = 2
+"""Earlier curves may make the range of the numbers upward so many times as large, not more."""
 LEAST_ROWS, LEAST_COLUMNS = 3, 8
 """Of the field of dots; words and axes give way to it."""
 
 
-def plot_rows(plot: Plot, width: int, height: int, look: Look, *, titled: bool = True) -> list[Row]:
+def plot_rows(
+    plot: Plot,
+    width: int,
+    height: int,
+    look: Look,
+    *,
+    titled: bool = True,
+    earlier: Sequence[Series] = (),
+) -> list[Row]:
     """At most `height` rows of at most `width` cells. titled: begin with the title, if it has one.
+
+    earlier: curves of an earlier run, drawn dimmed behind. They may widen the axes, but where they
+    would shrink this plot to less than half of its height they are cut off at its edges.
 
     Curves keep apart by a sign as well as by colour: it stands in the legend and here and there
     on the curve.
@@ -29,7 +45,10 @@ def plot_rows(plot: Plot, width: int, height: int, look: Look, *, titled: bool =
     width, height = max(width, 1), max(height, 1)
     title = clip(clean(plot.title, look), width) if titled else ""
     head: list[Row] = [[Span(title)]] if title else []
+    curves = [one for one in earlier if one.style == "line"]
     legend = legend_rows(plot, width, look)
+    if curves:
+        legend = with_earlier(legend, width, look)
     if head and len(legend) == 1 and width_of(text_of([*head[0], *legend[0]])) + 3 <= width:
         head, legend = [[*head[0], Span("   "), *legend[0]]], []
     tail = [[Span(line, dim=True)] for line in wrap(remarks(plot, look), width)]
@@ -38,7 +57,7 @@ def plot_rows(plot: Plot, width: int, height: int, look: Look, *, titled: bool =
     head = head[: max(room, 0)]
     tail = tail[: max(room - len(head), 0)]
     legend = legend[: max(room - len(head) - len(tail), 0)]
-    field = field_rows(plot, width, height - len(head) - len(legend) - len(tail), look)
+    field = field_rows(plot, width, height - len(head) - len(legend) - len(tail), look, curves)
     return [*head, *legend, *field, *tail]
 
 
@@ -72,6 +91,15 @@ def legend_rows(plot: Plot, width: int, look: Look) -> list[Row]:
     return rows
 
 
+def with_earlier(legend: list[Row], width: int, look: Look) -> list[Row]:
+    """The legend, with a word about the dimmed curves."""
+    sign = EARLIER_SIGN if look.unicode else ASCII_EARLIER_SIGN
+    word = Span(f"{sign * 2} an earlier run", dim=True)
+    if legend and width_of(text_of(legend[-1])) + 3 + width_of(word.text) <= width:
+        return [*legend[:-1], [*legend[-1], Span("   "), word]]
+    return [*legend, [word._replace(text=clip(word.text, width))]]
+
+
 def sign_of(number: int, look: Look) -> str:
     """The sign of a series."""
     return (SIGNS if look.unicode else ASCII_SIGNS)[number % len(SIGNS)]
@@ -93,24 +121,25 @@ def remarks(plot: Plot, look: Look) -> list[str]:
     return " ".join(sentences).split()
 
 
-def field_rows(plot: Plot, width: int, height: int, look: Look) -> list[Row]:
+def field_rows(
+    plot: Plot, width: int, height: int, look: Look, earlier: Sequence[Series] = ()
+) -> list[Row]:
     """The curves and their axes."""
-    shown = [
-        [(x, y) for x, y in zip(one.xs, one.ys, strict=True) if y is not None]
-        for one in plot.series
-    ]
-    whole = all(x == int(x) for points in shown for x, _ in points)
-    across = scale_of((x for points in shown for x, _ in points), whole=whole)
+    shown, behind = [known(one) for one in plot.series], [known(one) for one in earlier]
+    xs = [x for points in (*shown, *behind) for x, _ in points]
+    across = scale_of(xs, whole=all(x == int(x) for x in xs))
     ends = [y for one in plot.series for y in (*one.low, *one.high) if y is not None]
     upward = scale_of([*(y for points in shown for _, y in points), *ends])
     if across is None or upward is None:
         return [[Span(clip(NOTHING, width), dim=True)]]
+    upward = widened(upward, [y for points in behind for _, y in points])
     ticks = upward.ticks(max((height - 2) // 2, 1))
     margin = max((len(text) for _, text in ticks), default=0)
     has_axes = width - margin - 1 >= LEAST_COLUMNS and height - 2 >= 2
     columns = width - margin - 1 if has_axes else width
     rows = height - 2 if has_axes else height
-    canvas = Canvas(columns, rows, field_dots(plot, look))
+    canvas = Canvas(columns, rows, field_dots(plot, look) if not earlier else coarse(look))
+    draw_earlier(earlier, canvas, across, upward)
     marks = bands(plot.series, canvas, across, upward, look)
     marks |= draw(plot.series, canvas, across, upward, look)
     field = [field_row(canvas, marks, row, look) for row in range(rows)]
@@ -129,6 +158,38 @@ def field_rows(plot: Plot, width: int, height: int, look: Look) -> list[Row]:
         for value, text in across.ticks(max(columns // 10, 1))
     ]
     return framed + level_axis(columns, places_across, margin, frame)
+
+
+def known(series: Series) -> list[tuple[float, float]]:
+    """The points of a series that have a number."""
+    return [(x, y) for x, y in zip(series.xs, series.ys, strict=True) if y is not None]
+
+
+def widened(scale: Scale, values: Sequence[float]) -> Scale:
+    """The scale with these values in it, as far as that leaves enough room for its own."""
+    room = (scale.high / 2 - scale.low / 2) * MOST_SHRINKING
+    low, high = min([scale.low, *values]), max([scale.high, *values])
+    if high / 2 - low / 2 <= room:
+        return Scale(low, high, scale.whole)
+    return scale
+
+
+def coarse(look: Look) -> Dots:
+    """Dots for curves that must be told apart by their signs where there is no colour."""
+    return BRAILLE if look.unicode else COARSE
+
+
+def draw_earlier(curves: Sequence[Series], canvas: Canvas, across: Scale, upward: Scale) -> None:
+    """Put earlier curves on an empty canvas, without the parts that the scale does not hold."""
+    for series in curves:
+        dots = [
+            None if y is None or not upward.low <= y <= upward.high
+            else (across.place(x, canvas.width), upward_place(upward, y, canvas))
+            for x, y in zip(series.xs, series.ys, strict=True)
+        ]  # fmt: skip
+        for start, end in pairwise(dots):
+            if start is not None and end is not None:
+                canvas.line(start, end, EARLIER)
 
 
 def field_dots(plot: Plot, look: Look) -> Dots:
@@ -218,12 +279,15 @@ def field_row(canvas: Canvas, marks: dict[Cell, tuple[str, int]], row: int, look
         # The filling of a band stands behind the curves, a sign before them.
         if over is not None and (owner < 0 or over[0] not in FILLINGS):
             text, owner = over
+        elif owner == EARLIER and canvas.dots is COARSE:
+            text = ASCII_EARLIER_SIGN
         elif owner >= 0 and canvas.dots is COARSE:
             text = sign_of(owner, look)
-        if spans and spans[-1].series == owner:
-            spans[-1] = Span(spans[-1].text + text, owner)
+        span = Span(text, -1, dim=True) if owner == EARLIER else Span(text, owner)
+        if spans and spans[-1][1:] == span[1:]:
+            spans[-1] = span._replace(text=spans[-1].text + text)
         else:
-            spans.append(Span(text, owner))
+            spans.append(span)
     return spans
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Sequence
 from typing import TextIO
 
 from tensortutor.drawing import cell_grid, histogram
@@ -11,7 +12,7 @@ from tensortutor.drawing.histogram import histogram_rows
 from tensortutor.drawing.picture import picture_rows
 from tensortutor.drawing.plot import plot_rows
 from tensortutor.drawing.spans import RGB, Look, Row, Span, cut, is_unicode
-from tensortutor.protocol.drawings import AreaMap, CellGrid, Drawing, Histogram, Plot
+from tensortutor.protocol.drawings import AreaMap, CellGrid, Drawing, Histogram, Plot, Series
 
 WIDEST, PLOT_HEIGHT, PICTURE_HEIGHT = 80, 16, 24
 SERIES = ("36", "33", "35", "32", "34", "31", "96", "93")
@@ -20,11 +21,17 @@ RESET = "\x1b[0m"
 
 
 def drawing_rows(
-    drawing: Drawing, width: int, height: int, look: Look, *, titled: bool = True
+    drawing: Drawing,
+    width: int,
+    height: int,
+    look: Look,
+    *,
+    titled: bool = True,
+    earlier: Sequence[Series] = (),
 ) -> list[Row]:
-    """Any drawing in at most so many rows and cells."""
+    """Any drawing in at most so many rows and cells. earlier: behind a plot, as for `plot_rows`."""
     if isinstance(drawing, Plot):
-        return plot_rows(drawing, width, height, look, titled=titled)
+        return plot_rows(drawing, width, height, look, titled=titled, earlier=earlier)
     if isinstance(drawing, Histogram):
         rows = histogram_rows(drawing, width, height, look, titled=titled)
     elif isinstance(drawing, AreaMap):

@@ -1,4 +1,4 @@
-"""Teaching in front of others: a home for the time being, and a course without locks.
+"""A home for the time being, to teach or to take a look, and a course without locks.
 
 What is done in a classroom is kept in a temporary folder that goes with the process; if the process
 was killed, with the next one that teaches. The learner's own folder is read (settings, theme,

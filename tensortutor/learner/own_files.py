@@ -67,6 +67,11 @@ class OwnStore:
         self._first: dict[Path, str] = {}
         self._last: dict[Path, str] = {}
 
+    @property
+    def pictures(self) -> Path:
+        """The learner's folder for work, which exists."""
+        return self._workspace.paths.work
+
     def path(self, key: Path) -> Path:
         """The key itself."""
         return key
@@ -151,6 +156,11 @@ class OwnSession:
     def index(self) -> Path:
         """What the editor knows the shown file by."""
         return self.path
+
+    @property
+    def picture(self) -> Path:
+        """Where a picture of the shown file goes: not beside it, where the name may be taken."""
+        return self._store.pictures / f"{self.path.stem}.svg"
 
     @property
     def shows_main(self) -> bool:

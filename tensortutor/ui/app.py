@@ -485,15 +485,17 @@ def run_app(options: AppOptions) -> int:
     from tensortutor.learner.paths import Paths
     from tensortutor.learner.places import find_place
 
-    if options.teach:
+    course = open_course(find_course(options.course))
+    if options.teach or options.tour:
         from tensortutor.learner.classroom import classroom, unlocked
 
         paths = classroom()
-        course = unlocked(open_course(find_course(options.course)))
+        course = unlocked(course)
     else:
         paths = Paths.find()
-        course = open_course(find_course(options.course))
     lesson = find_lesson(course, options.lesson) if options.lesson else None
+    if options.tour:
+        lesson = course.chapters[0].lessons[0]
     workspace = Workspace(paths)
     own = _own_program(options.own, workspace) if options.own else None
 
@@ -514,7 +516,7 @@ def run_app(options: AppOptions) -> int:
     progress = Progress.open(paths)
     if settings.ascii:
         symbols.use_ascii()
-    sharing = None if options.teach else sharing_for(settings, paths)
+    sharing = None if options.teach or options.tour else sharing_for(settings, paths)
     app = TutorApp(
         course, progress, workspace, runner, lesson=lesson, notices=paths.notices,
         settings=settings, ui_state=UiState(paths.ui_state), consent=paths.consent,

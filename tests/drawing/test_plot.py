@@ -166,3 +166,27 @@ def test_text_is_measured_in_cells():
     assert width_of("日本é") == 5
     assert clean("e\u0301 \t x\x00", LOOKS[0]) == "e\u0301 x?"
     assert clean("é", LOOKS[2]) == "?"
+
+
+def earlier_rows(new, old, look=LOOKS[0], height=12):
+    rows = plot_rows(Plot("", (series(new, "train"),)), 40, height, look, earlier=[series(old)])
+    return [row for row in rows if len(row) > 1]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_an_earlier_run_is_drawn_dimmed_behind(look):
+    head, *rows = earlier_rows([4.0, 2.0, 1.0], [4.0, 3.5, 3.0, 2.5, 2.0], look)
+    assert text_of(head).endswith("an earlier run")
+    field = [span for row in rows for span in row[1:] if span.text.strip()]
+    assert {(span.series, span.dim) for span in field} == {(0, False), (-1, True)}
+    # The axis reaches as far as the earlier curve: the new one ends half way.
+    before = [text_of(row[:n]) for row in rows for n, span in enumerate(row) if span.series == 0]
+    assert max(map(len, before)) < 25
+
+
+def test_an_earlier_run_that_blew_up_does_not_flatten_this_one():
+    new = [4.0, 2.0, 1.0]
+    rows = earlier_rows(new, [4.0, 1e30, 3.0])
+    alone = plot_rows(Plot("", (series(new, "train"),)), 40, 12, LOOKS[0])
+    margins = [[row[0].text for row in some if "│" in row[0].text] for some in (rows, alone)]
+    assert margins[0] == margins[1]

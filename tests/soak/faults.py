@@ -25,6 +25,7 @@ import termios
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Container
 from pathlib import Path
 
 from tensortutor.learner.paths import Paths
@@ -80,10 +81,14 @@ def is_there(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
-def await_gone(pids: list[int], what: str) -> None:
-    """Raises Failure if one of them is still there after PATIENCE_S."""
+def await_gone(pids: list[int], what: str, kept: Callable[[], Container[int]] = tuple) -> None:
+    """Raises Failure if one of them is still there after PATIENCE_S.
+
+    kept: those that may be. Asked again each time: while processes begin and end, the kernel's
+    list of a process's children can lack one.
+    """
     end = time.monotonic() + PATIENCE_S
-    while left := [pid for pid in pids if is_there(pid)]:
+    while left := [pid for pid in pids if is_there(pid) and pid not in kept()]:
         if time.monotonic() > end:
             raise Failure(f"left behind after {what}: {[words(pid) for pid in left]}")
         time.sleep(0.01)
@@ -130,10 +135,12 @@ def runner_round(runner: Runner, rng: random.Random) -> str:
     lost = finished[0].outcome in ("lost", "killed")
     if lost and waited > PATIENCE_S:
         raise Failure(f"the run hung for {waited:.1f} s: {finished[0].sentence}")
-    again = "".join(e.text for e in runner.start(Job("print('again')")) if isinstance(e, Output))
+    told = list(runner.start(Job("print('again')")))
+    again = "".join(event.text for event in told if isinstance(event, Output))
     if again != "again\n":
-        raise Failure(f"the next run said {again!r}")
-    await_gone([pid for pid in before if pid not in living(runner)], "a kill in the runner")
+        place = before.index(victim) if victim else "-"
+        raise Failure(f"killed {place}, {finished[0].outcome}; then: {told[-2:]}")
+    await_gone(before, "a kill in the runner", lambda: living(runner))
     return f"killed {before.index(victim) if victim else '-'}: {finished[0].outcome}"
 
 

@@ -120,7 +120,7 @@ async def test_an_error_is_not_hidden_behind_a_plot(setting, until):
         await until(pilot, lambda: front(screen) == "Plot")
         setting.runner.runs[0].stop()
         await until(pilot, lambda: "ValueError in line 1" in ended(screen))
-        assert front(screen) == "Output"
+        await until(pilot, lambda: front(screen) == "Output")
         assert output(screen)[-1] == "ValueError: no"
         assert "Plot •" in tabs(screen)
 
@@ -245,3 +245,22 @@ async def test_a_terminal_with_pixels_gets_the_picture_itself(setting, until, mo
         assert image.image.getpixel((255, 255)) == (255, 0, 0)
         assert image.size.area
         assert dog.query_one(library.HalfcellImage).image is None
+
+
+async def test_the_plot_of_the_run_before_stands_behind_the_new_one(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        setting.runner.script = plays(plot(4.0, 3.0, 2.0))
+        await pilot.press("f5")
+        await until(pilot, lambda: "● train 2" in drawn(screen))
+        assert "an earlier run" not in drawn(screen)
+        await until(pilot, lambda: "done" in ended(screen))
+        setting.runner.script = plays(plot(4.0, 2.0, 1.0))
+        await pilot.press("f5")
+        await until(pilot, lambda: "● train 1" in drawn(screen))
+        assert "an earlier run" in drawn(screen)
+        await until(pilot, lambda: "done" in ended(screen))
+        await pilot.press("f5")  # the same once more: there is nothing to compare
+        await until(pilot, lambda: len(setting.runner.jobs) == 3 and "done" in ended(screen))
+        await until(pilot, lambda: "an earlier run" not in drawn(screen))

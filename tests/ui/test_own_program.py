@@ -171,3 +171,16 @@ async def test_the_scratch_pad_is_kept_and_leads_back_to_the_lessons(setting, un
         app.action_scratch_pad()
         screen = await arrive(pilot, until)
         assert screen.editor.text == job.source
+
+
+async def test_y_saves_a_picture_of_the_program_beside_nothing_of_the_project(
+    setting, until, project
+):
+    app = opened(setting, project)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await arrive(pilot, until)
+        await pilot.press("escape", "y")
+        path = setting.paths.work / "train.svg"
+        await until(pilot, path.exists)
+        assert "helper" in path.read_text("utf-8")
+        assert not list(project.glob("*.svg"))

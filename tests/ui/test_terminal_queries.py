@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensortutor.ui.terminal import graphics
-from tensortutor.ui.terminal.terminal_queries import HELD_S, PATIENCE_S, Question
+from tensortutor.ui.terminal.terminal_queries import (
+    HELD_S,
+    PATIENCE_S,
+    LateReplies,
+    Question,
+)
 
 KITTY, CELL, TMUX = "\x1b_Gi=7735;OK\x1b\\", "\x1b[6;20;9t", "\x1b[?1;2;4c"
 GROUND = "\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
@@ -46,6 +51,23 @@ def test_a_terminal_that_says_nothing_is_not_waited_for():
     question.take(CELL + "x\x1b[", PATIENCE_S - HELD_S)
     assert question.wait(PATIENCE_S) == "\x1b["
     assert (question.is_over, heard) == (True, [[CELL]])
+
+
+@given(st.lists(TYPED, min_size=3, max_size=3), st.sets(st.integers(0, 60)))
+def test_no_late_reply_is_taken_for_keys(typed, cuts):
+    late = LateReplies()
+    one, two, three = typed
+    data = f"{one}{GROUND}{two}{TMUX}{three}"
+    escapes = {at + 1 for at, char in enumerate(data) if char == "\x1b"}
+    edges = sorted({0, len(data)} | {cut for cut in cuts if cut < len(data)} - escapes)
+    assert "".join(late.take(data[a:b], 0.0) for a, b in pairwise(edges)) == one + two + three
+
+
+def test_escape_is_a_key_at_once_while_nothing_is_asked():
+    late = LateReplies()
+    assert late.take("a\x1b", 0.0) == "a\x1b"
+    assert (late.take("\x1b]1", 0.0), late.wait(HELD_S / 2)) == ("", "")
+    assert late.wait(HELD_S) == "\x1b]1"
 
 
 @pytest.mark.parametrize(

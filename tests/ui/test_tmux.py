@@ -155,6 +155,31 @@ def test_a_session_and_the_next_one(terminal: Terminal, own_home: Path) -> None:
     assert any(text.startswith("print(6 * 7)\nimport torch") for text in files)
 
 
+def test_the_tour_mends_an_error_and_leaves_nothing_behind(
+    terminal: Terminal, own_home: Path, tmp_path: Path
+) -> None:
+    terminal.start("env", f"TMPDIR={tmp_path}", sys.executable, "-m", "tensortutor", "tour")
+    terminal.until("Press F5.")
+    terminal.press("F5")
+    terminal.until("Done in")
+    for heading in ("answer before you run", "Watch a loss", "mend an error"):
+        terminal.press("F8")
+        terminal.until(heading)
+    terminal.press("F5")
+    terminal.until("3 columns meet 4 rows")
+    terminal.press("Down", "Down", "Down", "Down", "End", "BSpace", "BSpace", "BSpace", "BSpace")
+    terminal.press("BSpace")
+    terminal.write("x @ w")
+    terminal.until("return x @ w")
+    terminal.press("F9")
+    terminal.until("2 of 2 checks passed")
+    terminal.press("C-q")
+    terminal.until_over()
+    assert terminal.status == "0"
+    assert not own_home.exists() or not any(own_home.iterdir())
+    assert not any(tmp_path.iterdir())
+
+
 def test_what_was_typed_outlives_the_terminal(terminal: Terminal, own_home: Path) -> None:
     terminal.start(*tutor(), "--lesson", "means")
     terminal.until("Insight", "A reduction takes a dimension away")

@@ -1,5 +1,6 @@
 """The list of the keys that work on a screen, read from the bindings themselves."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,6 +39,10 @@ WORDS = (
     "Single letters work outside the editor and other fields; {} leads out of them. "
     "Function keys and Ctrl keys work everywhere."
 )
+BROWSER = (
+    "A browser keeps Ctrl+T, Ctrl+N and Ctrl+W: F9 checks, and names are offered after a dot. If a "
+    "key does nothing, click into the page first."
+)
 WIDTH = 22
 
 
@@ -60,6 +65,8 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
     words = WORDS.format(cast("TerminalApp", screen.app).key_name("editor.leave"))
     lines = [Content(about), Content("")] if about else []
     lines.append(Content.styled(words, "$foreground 66%"))
+    if "JUPYTER_SERVER_URL" in os.environ:  # a terminal of Jupyter's
+        lines += [Content(""), Content(BROWSER)]
     for title, rows in sections:
         lines += [Content(""), Content.styled(title, "bold $accent")]
         lines += [_line(screen.app, row_keys, text) for row_keys, text in rows]

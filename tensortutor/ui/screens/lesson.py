@@ -14,7 +14,6 @@ from textual.containers import Horizontal
 from textual.widgets import Markdown, TextArea
 
 from tensortutor.course.model import Lesson
-from tensortutor.learner.errors import StorageError
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.lesson.code_file import CodeFile
@@ -431,22 +430,12 @@ class LessonScreen(TutorScreen):
 
     def action_card(self) -> None:
         """Save code, plot and checks as one picture."""
-        from tensortutor.learner.workspace import write_atomic
-        from tensortutor.ui.lesson.card import card
-        from tensortutor.ui.widgets.drawings import DrawingsPane
-
         if not self._has_code:
             self.tutor.tell("This step has text alone.")
             return
-        drawings = [view.drawing for view in self.results.query_one(DrawingsPane).views]
         checks = self.results.query_one(ChecksPane).states if self.session.judged else []
         path = self.session.path.with_suffix(".svg")
-        try:
-            write_atomic(path, card(self.lesson.title, self.editor.text, drawings, checks))
-        except StorageError as error:
-            self.tutor.tell(str(error))
-        else:
-            self.tutor.tell(f"Saved: {path}")
+        self.tutor.tell(self.bench.save_card(path, self.lesson.title, checks))
 
     # What the lens saw
 

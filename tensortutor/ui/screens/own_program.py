@@ -284,6 +284,10 @@ class OwnProgramScreen(TutorScreen):
         """Run the program whenever another program saves the file, or stop doing so."""
         self.code.watch()
 
+    def action_card(self) -> None:
+        """Save code and plot as one picture."""
+        self.tutor.tell(self.bench.save_card(self.session.picture, self.session.path.name))
+
     # What the lens saw
 
     def action_notes(self) -> None:

@@ -1,6 +1,7 @@
 """The editor over the results, with help for names and what the lens saw of the last run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -9,6 +10,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static, TextArea
 
+from tensortutor.learner.errors import StorageError
 from tensortutor.plaintext import visible
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.ui.editing import documentation
@@ -18,6 +20,7 @@ from tensortutor.ui.outside import subtitle
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.tutor import Tutor
 from tensortutor.ui.widgets.completer import NameAsked, NameDescribed, NothingKnown
+from tensortutor.ui.widgets.drawings import DrawingsPane
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.panes import ResultPane
 from tensortutor.ui.widgets.popup import Popup
@@ -62,6 +65,18 @@ class Workbench(Vertical):
         if (about := self.notes.about_line()) is not None:
             title, text = about
             self.app.push_screen(Page(visible(title), Static(visible(text), markup=False)))
+
+    def save_card(self, path: Path, title: str, checks: Iterable[tuple[str, str]] = ()) -> str:
+        """Save code, plot and checks (states and names) as one SVG picture. Returns what to say."""
+        from tensortutor.learner.workspace import write_atomic
+        from tensortutor.ui.lesson.card import card
+
+        drawings = self.results.query_one(DrawingsPane).drawings
+        try:
+            write_atomic(path, card(title, self.editor.text, drawings, checks))
+        except StorageError as error:
+            return str(error)
+        return f"Saved: {path}"
 
     @on(Results.Heard)
     @on(TextArea.SelectionChanged, "#editor")

@@ -18,7 +18,7 @@ from textual.events import Resize
 from textual.message import Message
 
 from tensortutor.ui.terminal.cell_diff import CellDiff
-from tensortutor.ui.terminal.terminal_queries import Question
+from tensortutor.ui.terminal.terminal_queries import LateReplies, Question
 
 
 class Lasting:
@@ -50,23 +50,28 @@ class Lasting:
 
 
 class AskingParser(XTermParser):
-    """Reads keys; what answers the driver's question is no key."""
+    """Reads keys; what answers the driver's question is no key, nor is what answers too late."""
 
     def __init__(self, driver: "LastingDriver", debug: bool) -> None:
         super().__init__(debug)
         self._driver = driver
+        self._late = LateReplies()
 
     def feed(self, data: str) -> Iterable[Message]:
         """What was read, less the replies."""
-        question = self._driver.question
-        typed = question.take(data, time.monotonic()) if question is not None and data else data
+        question, now = self._driver.question, time.monotonic()
+        typed = question.take(data, now) if question is not None and data else data
+        if typed and (question is None or question.is_over):
+            typed = self._late.take(typed, now)
         # Nothing would mean the end of the file.
         return super().feed(typed) if typed or not data else ()
 
     def tick(self) -> Iterable[Message]:
         """Time has passed."""
-        question = self._driver.question
-        typed = question.wait(time.monotonic()) if question is not None else ""
+        question, now = self._driver.question, time.monotonic()
+        typed = self._late.wait(now)
+        if question is not None:
+            typed += question.wait(now)
         if question is not None and question.is_over:
             self._driver.ask_next()
         if typed:
@@ -125,12 +130,15 @@ class LastingDriver(LinuxDriver):
         """Somebody lets the process go on."""
         if self._auto_restart and not self._must_signal_resume:
             # No pause of ours came before: either the terminal has just gone, or a SIGSTOP from
-            # outside has left the terminal as it was, and the shell has used it since.
+            # outside has left the terminal as it was, and the shell has used it since; or another
+            # terminal looks on from now on, as when a page in a browser is reloaded.
             try:
                 os.tcgetpgrp(self.fileno)
             except OSError:
                 return
             self.suspend_application_mode()
+            self._must_signal_resume = True  # so that everything is drawn anew
+        self._cells.forget()
         super()._sigcont_application()
 
     def run_input_thread(self) -> None:

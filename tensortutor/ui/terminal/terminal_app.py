@@ -141,6 +141,11 @@ class TerminalApp(App[int]):
 
         return LastingDriver
 
+    @on(Driver.SignalResume)
+    def _draw_everything(self) -> None:
+        """The app goes on after a pause, or another terminal looks on."""
+        self.refresh(layout=True)
+
     def terminal_lost(self) -> None:
         """Nobody can see or press anything any more."""
         self.end_by(signal.SIGHUP)

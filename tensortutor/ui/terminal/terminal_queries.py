@@ -17,6 +17,36 @@ BEGUN = re.compile(
 LAST = re.compile(r"\x1b\[\?[0-9;]*c")
 
 
+class LateReplies:
+    """Takes replies out of what is typed while nothing is asked.
+
+    They come late over a slow line. A terminal in a browser that is reloaded is sent everything
+    anew, and answers old questions once more.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._held_since = 0.0
+
+    def take(self, data: str, now: float) -> str:
+        """What has come from the terminal. Returns what of it was typed."""
+        data = REPLY.sub("", self._held + data)
+        self._held = ""
+        begun = BEGUN.search(data)
+        # An Escape by itself is a key, and nobody is to wait for it.
+        if begun is None or begun[0] == "\x1b":
+            return data
+        self._held, self._held_since = begun[0], now
+        return data[: begun.start()]
+
+    def wait(self, now: float) -> str:
+        """Time passes. Returns what was held back and is no reply after all."""
+        typed = ""
+        if self._held and now - self._held_since >= HELD_S:
+            typed, self._held = self._held, ""
+        return typed
+
+
 class Question:
     """Something asked of the terminal.
 

@@ -15,7 +15,16 @@ from textual.widgets import Static
 from tensortutor.drawing.picture import BROKEN
 from tensortutor.drawing.spans import Look, Row, Span, clean
 from tensortutor.drawing.text import drawing_rows, natural_height
-from tensortutor.protocol.drawings import DRAWINGS, MOST_SERIES, AreaMap, CellGrid, Drawing, Picture
+from tensortutor.protocol.drawings import (
+    DRAWINGS,
+    MOST_SERIES,
+    AreaMap,
+    CellGrid,
+    Drawing,
+    Picture,
+    Plot,
+    Series,
+)
 from tensortutor.protocol.events import Event, Raised
 from tensortutor.ui.terminal import graphics, symbols
 from tensortutor.ui.widgets.panes import Occasion, ResultPane
@@ -38,15 +47,16 @@ def look_of(app: App[Any]) -> Look:
 
 
 class DrawingView(Widget):
-    """One drawing, as large as there is room."""
+    """One drawing, as large as there is room. earlier: curves behind it, if it is a plot."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "drawing--dim", *(f"drawing--{number}" for number in range(MOST_SERIES))
     }  # fmt: skip
 
-    def __init__(self, drawing: Drawing) -> None:
+    def __init__(self, drawing: Drawing, earlier: Sequence[Series] = ()) -> None:
         super().__init__(classes="drawing")
         self._drawing = drawing
+        self._earlier = earlier
         self._drawn: tuple[object, list[Row]] = (None, [])
 
     @property
@@ -72,7 +82,18 @@ class DrawingView(Widget):
         known = (self._drawing, size)
         if self._drawn[0] != known:
             look = look_of(self.app)
-            self._drawn = known, drawing_rows(self._drawing, size.width, size.height, look)
+            # Curves that lie on those of the last run would be hidden by them, or hide them.
+            same = isinstance(self._drawing, Plot) and self._drawing.series == self._earlier
+            self._drawn = (
+                known,
+                drawing_rows(
+                    self._drawing,
+                    size.width,
+                    size.height,
+                    look,
+                    earlier=() if same else self._earlier,
+                ),
+            )
         return self._drawn[1]
 
     def _style(self, span: Span) -> Style:
@@ -126,12 +147,12 @@ class PixelView(Vertical):
         image.image = bitmap
 
 
-def view_for(drawing: Drawing) -> "DrawingView | PixelView":
-    """The widget for a drawing in this terminal."""
+def view_for(drawing: Drawing, earlier: Sequence[Series] = ()) -> "DrawingView | PixelView":
+    """The widget for a drawing in this terminal. earlier: the curves of the run before."""
     image = graphics.widget()
     if image is not None and isinstance(drawing, Picture) and drawing.png:
         return PixelView(drawing, image)
-    return DrawingView(drawing)
+    return DrawingView(drawing, earlier)
 
 
 def least_height(drawing: Drawing) -> int:
@@ -174,13 +195,14 @@ class DrawingList(VerticalScroll):
 
 
 class DrawingsPane(ResultPane):
-    """Plots and pictures, the newest state of each."""
+    """Plots and pictures, the newest state of each; behind a plot, its curves of the run before."""
 
     TITLE = "Plot"
 
     def __init__(self) -> None:
         super().__init__(id="pane-drawings")
         self._views: dict[str, DrawingView | PixelView] = {}
+        self._earlier: dict[str, tuple[Series, ...]] = {}
         self._may_ask = False
 
     def compose(self) -> ComposeResult:
@@ -198,16 +220,24 @@ class DrawingsPane(ResultPane):
         """The drawings, in the order in which they were begun."""
         return list(self._views.values())
 
+    @property
+    def drawings(self) -> list[Drawing]:
+        """What is shown, in the order in which it was begun."""
+        return [view.drawing for view in self._views.values()]
+
     def begin(self, occasion: Occasion) -> None:
-        """Start with nothing. In a check run the checks keep the front."""
+        """Start with the curves of the last plots alone. In a check run checks stay in front."""
+        plots = [drawing for drawing in self.drawings if isinstance(drawing, Plot)]
+        earlier = self._earlier | {plot.title: plot.series for plot in plots}
         self.forget()
+        self._earlier = earlier
         self._may_ask = occasion.checked is None
 
     def forget(self) -> None:
-        """Take all drawings away."""
+        """Take all drawings away, those of the run before as well."""
         for view in self._views.values():
             view.remove()
-        self._views = {}
+        self._views, self._earlier = {}, {}
         self._may_ask = False
         self.query_one("#drawings-none").display = True
         self.post_message(self.Relabelled())
@@ -215,13 +245,16 @@ class DrawingsPane(ResultPane):
     def take(self, events: Sequence[Event]) -> None:
         """Show the newest state of each drawing."""
         newest = {e.title: e for e in events if isinstance(e, DRAWINGS)}
-        new = [view_for(newest[title]) for title in newest if title not in self._views]
+        new = [self._view_for(newest[title]) for title in newest if title not in self._views]
         for title in newest.keys() & self._views.keys():
             self._views[title].show(newest[title])
         if new:
             self._add(new)
         if any(isinstance(event, Picture) and event.png for event in newest.values()):
             graphics.ask(self.app, self._renew)
+
+    def _view_for(self, drawing: Drawing) -> DrawingView | PixelView:
+        return view_for(drawing, self._earlier.get(drawing.title, ()))
 
     def _add(self, views: Iterable[DrawingView | PixelView]) -> None:
         for view in views:
@@ -234,12 +267,12 @@ class DrawingsPane(ResultPane):
 
     def _renew(self) -> None:
         """The terminal has pixels: what is shown already gets them, too."""
-        drawings = [view.drawing for view in self._views.values()]
+        drawings = self.drawings
         for view in self._views.values():
             view.remove()
         self._views = {}
         if drawings and self.is_mounted:
-            self._add([view_for(drawing) for drawing in drawings])
+            self._add([self._view_for(drawing) for drawing in drawings])
 
     def concerns(self, event: Event) -> bool:
         """Drawings are shown here."""

@@ -1,5 +1,6 @@
 """A log of lines that stays fast and small: wrapped once, cut at the front, drawn line by line."""
 
+import re
 import textwrap
 from collections.abc import Iterable
 from typing import ClassVar
@@ -22,6 +23,8 @@ KINDS = ("out", "err", "note", "error", "head", "why")
 WRAPPED = ("note", "head", "why")
 """Kinds that are prose: they wrap between words, and stay indented as they begin. Others break
 with a mark at the margin."""
+HANGING = re.compile(r"\s*(?:\S+(?: \S+)?  +(?=\S))?")
+"""Wrapped lines go on below this: the indentation, and a label that is set off by blanks."""
 MAX_LINES = 10_000
 SLACK = 1_000
 """Lines beyond MAX_LINES before the oldest are dropped: dropping costs a pass over all."""
@@ -167,7 +170,8 @@ class Transcript(ScrollView, can_focus=True):
 
 def _cut(kind: str, text: str, width: int) -> list[str]:
     if kind in WRAPPED:
-        indent = text[: len(text) - len(text.lstrip())]
+        found = HANGING.match(text)
+        indent = " " * (found.end() if found and found.end() < width // 2 else 0)
         return textwrap.wrap(text, width, subsequent_indent=indent) or [""]
     first, *others = pieces(text, width)
     return [first, *(margin() + other for other in others)]
