@@ -224,9 +224,7 @@ def snapshot_constant(answer, rng, device):
         )
 
 
-@check(
-    "a later graph may save a snapshot", holds="normal tensors, which a later graph may save"
-)
+@check("a later graph may save a snapshot", holds="normal tensors, which a later graph may save")
 def snapshot_enters(answer, rng, device):
     w = leaf(torch.randn(rng.randrange(2, 6), device=device))
     (old,) = taken(answer, [w])

@@ -220,9 +220,7 @@ def spent(answer, rng, device):
     )
 
 
-@check(
-    "no gradient flows into the state that came in", holds="No gradient flows into it."
-)
+@check("no gradient flows into the state that came in", holds="No gradient flows into it.")
 def first_state(answer, rng, device):
     cell = Cell(rng, device)
     xs, h = cell.text(4, 2)

@@ -94,9 +94,7 @@ def digits(answer, rng, device):
     expect_close(got, exact(x), rtol=1e-9, atol=1e-12, name="gelu(x)", hint=EXACT)
 
 
-@check(
-    "gelu: the gradient is that of the formula", holds="the gradient is that of the formula"
-)
+@check("gelu: the gradient is that of the formula", holds="the gradient is that of the formula")
 def gradient(answer, rng, device):
     x = numbers(rng, device, rng.randrange(5, 9), dtype=torch.float64).requires_grad_()
     out = answer.gelu(x)
