@@ -377,7 +377,7 @@ def unreached(t, named):
     return [name for name, p in named if not p.requires_grad]
 
 
-@hinted(1, reaches=further)
+@hinted(1, reaches=direct)
 def leaves(t):
     waiting, found = [t.grad_fn], []
     while waiting:
