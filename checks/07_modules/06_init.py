@@ -298,9 +298,7 @@ def survives(answer, rng, device):
     )
 
 
-@check(
-    "each draw is a new one", holds="No seed is set: a second call draws other weights."
-)
+@check("each draw is a new one", holds="No seed is set: a second call draws other weights.")
 def new_draws(answer, rng, device):
     net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2)).double().to(device)
     answer.init_net(net)

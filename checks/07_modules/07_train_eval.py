@@ -111,9 +111,7 @@ def root_flag(answer, rng, device):
     expect_equal(answer.predict(drop, x), x, name="what a single Dropout makes of x", hint=EVAL)
 
 
-@check(
-    "the result has no history", holds="computed without a graph, even if x requires grad"
-)
+@check("the result has no history", holds="computed without a graph, even if x requires grad")
 def no_history(answer, rng, device):
     net, n = model(rng, device)
     x = torch.randn(3, n, device=device, requires_grad=True)
@@ -206,9 +204,7 @@ def after_an_error(answer, rng, device):
     expect_true(torch.is_grad_enabled(), "after an error, grad mode is left off", hint=hint)
 
 
-@check(
-    "the caller's grad mode is as before", holds="the caller's grad mode are as before"
-)
+@check("the caller's grad mode is as before", holds="the caller's grad mode are as before")
 def grad_mode(answer, rng, device):
     net, n = model(rng, device)
     x = torch.randn(3, n, device=device)
