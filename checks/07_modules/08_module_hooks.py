@@ -204,9 +204,7 @@ def outputs_stay(answer, rng, device):
     )
 
 
-@check(
-    "no hook is left, and the dict grows no more", holds="So it leaves no hook behind"
-)
+@check("no hook is left, and the dict grows no more", holds="So it leaves no hook behind")
 def nothing_left(answer, rng, device):
     net, x, _ = conv_net(rng, device)
     before = hooks_of(net)
@@ -558,9 +556,7 @@ def record_shapes(model, x):
 def record_shapes(model, x):
     shapes = {}
     for name, m in model.named_modules():
-        m.register_forward_hook(
-            lambda m, args, out, name=name: shapes.update({name: out.shape})
-        )
+        m.register_forward_hook(lambda m, args, out, name=name: shapes.update({name: out.shape}))
     model.forward(x)
     return shapes
 
