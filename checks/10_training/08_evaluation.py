@@ -218,9 +218,7 @@ def graphless(answer, rng, device):
     expect_true(not matrix(got).requires_grad, "conf requires grad")
 
 
-@check(
-    "no random number is drawn", holds="The function draws no random number itself"
-)
+@check("no random number is drawn", holds="The function draws no random number itself")
 def undisturbed(answer, rng, device):
     model = awake(rng, device)
     x, y = torch.randn(6, 4, device=device), torch.randint(3, (6,), device=device)
