@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_true,
@@ -76,6 +77,12 @@ def unseen(answer, rng, device):
     loss = pair(answer, *labels(rng))[1]
     hint = "log 0 is -inf, and one such sample makes the whole loss infinite. Count one more."
     expect_true(math.isfinite(loss), f"the loss is {loss}", hint=hint)
+    # the last class is the one that bincount leaves out without minlength
+    last = torch.tensor([0, 0, 0, 1]), torch.tensor([0, 1, 2, 2]), 3
+    hint = "bincount ends at the largest label it sees. minlength=classes counts them all."
+    with advising(IndexError, hint=hint):
+        got = pair(answer, *last)[1]
+    near(got, by_hand(*last)[1], "the loss where training lacks the last class", hint)
 
 
 @check(
@@ -145,6 +152,13 @@ def baseline(train_y, val_y, classes):
 @mutant("takes the mean over the classes", caught_by=loss)
 def baseline(train_y, val_y, classes):
     return right(train_y, val_y, classes)[0], -shares(train_y, classes).log().mean().item()
+
+
+@mutant("counts only up to the largest training label", caught_by=unseen)
+def baseline(train_y, val_y, classes):
+    counts = torch.bincount(train_y)
+    share = (counts + 1) / (len(train_y) + classes)
+    return right(train_y, val_y, classes)[0], -share[val_y].log().mean().item()
 
 
 @mutant("guesses at random by share", caught_by=accuracy)

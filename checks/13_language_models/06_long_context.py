@@ -97,7 +97,7 @@ def tokens(rng, n, device, dtype=torch.float32):
     "a cache that grows by one gives what the mask gives",
     holds=[
         "`cache` is None or the result of the last call.",
-        "It keeps keys, values and positions of what a next query",
+        "It keeps keys, values and positions of the tokens that the newest token sees",
         "returns: (k, v, pos)",
         "k, v: (B, H, t, D), the new tokens",
     ],

@@ -71,6 +71,13 @@ def zero(answer, rng, device):
     hint = "Nothing can be divided by 0: at temperature 0 take the largest."
     expect_close(answer.filtered(z, 0), right, hint=hint)
     expect_close(answer.filtered(z, 0, 3, 0.9, 0.1), right, hint=hint)
+    near = torch.tensor([[1.0, 2.0, 2.001, -1.0]])
+    hint = "At temperature 0 nothing is divided, not by a small number either: take the largest."
+    expect_close(answer.filtered(near, 0), torch.tensor([[0.0, 0, 1, 0]]), hint=hint)
+    equal = answer.filtered(torch.tensor([[1.0, 2.0, 2.0, -1.0]]), 0)
+    expect_equal(
+        sorted(equal[0].tolist()), [0, 0, 0, 1], name="shares of two equal scores", hint=hint
+    )
 
 
 @check(
@@ -97,6 +104,10 @@ def top_p(answer, rng, device):
     hint = "Keep while the mass before is below p: the one that crosses stays, so one is kept."
     for p in (0.05, 0.4, 0.9):
         compare(answer, z, hint, top_p=p)
+    # four equal scores have 1/4 each, so the mass before the third is p exactly
+    kept = int((answer.filtered(torch.zeros(1, 4), top_p=0.5) > 0).sum())
+    hint = "A mass before it that equals p is not below p."
+    expect_equal(kept, 2, name="tokens kept of four with 1/4 each, top_p=0.5", hint=hint)
 
 
 @check(
@@ -146,7 +157,9 @@ def body(z, temperature=1.0, top_k=None, top_p=None, min_p=None, wrong=""):
     if top_p is not None:
         now = full.masked_fill(z == -torch.inf, 0) if wrong == "old mass" else z.softmax(-1)
         p, at = now.sort(-1, descending=True)
-        cut = p.cumsum(-1) > top_p if wrong == "drop" else p.cumsum(-1) - p >= top_p
+        before = p.cumsum(-1) - p
+        cut = before + p > top_p if wrong == "drop" else before >= top_p
+        cut = before > top_p if wrong == "equal" else cut
         back = cut if wrong == "sorted" else torch.zeros_like(cut).scatter(-1, at, cut)
         z = z.masked_fill(back, -torch.inf)
     if min_p is not None:
@@ -166,6 +179,11 @@ def filtered(*args, **settings):
     return body(*args, **settings, wrong="zero")
 
 
+@mutant("divides by a small number at temperature 0", caught_by=zero)
+def filtered(z, temperature=1.0, *args, **settings):
+    return body(z, max(temperature, 1e-6), *args, **settings)
+
+
 @mutant("keeps all that equal the k-th score", caught_by=top_k)
 def filtered(*args, **settings):
     return body(*args, **settings, wrong="threshold")
@@ -179,6 +197,11 @@ def filtered(*args, **settings):
 @mutant("drops the token that crosses p", caught_by=top_p)
 def filtered(*args, **settings):
     return body(*args, **settings, wrong="drop")
+
+
+@mutant("keeps one more where the mass before is p", caught_by=top_p)
+def filtered(*args, **settings):
+    return body(*args, **settings, wrong="equal")
 
 
 @mutant("masks in sorted order", caught_by=top_p)

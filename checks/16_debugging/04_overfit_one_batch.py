@@ -105,6 +105,18 @@ def steps(answer, rng, device):
         opt.step()
 
 
+@check("it stops at the first loss below 0.05", holds="as soon as a loss is below 0.05")
+def stops(answer, rng, device):
+    x, y = batch(rng, device)
+    seen = []
+    expect_true(answer.can_overfit(Counted(device, seen), x, y) is True, "a healthy model can")
+    low = [F.cross_entropy(z, y).item() < 0.05 for z in seen]
+    hint = "Return True inside the loop, before the step that would follow."
+    expect_equal(
+        low.index(True) + 1 if any(low) else 0, len(seen), name="the calls needed", hint=hint
+    )
+
+
 @check("300 steps unless told otherwise", holds="can_overfit(model, x, y, steps=300)")
 def default(answer, rng, device):
     seen = []
@@ -163,6 +175,19 @@ def can_overfit(model, x, y, steps=300):
 @mutant("is content with a loss that fell", caught_by=broken)
 def can_overfit(model, x, y, steps=300):
     return fit(copy.deepcopy(model).eval(), x, y, steps, floor=2.0)
+
+
+@mutant("looks at the last loss alone", caught_by=stops)
+@torch.enable_grad()
+def can_overfit(model, x, y, steps=300):
+    model = copy.deepcopy(model).eval()
+    opt = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        loss = F.cross_entropy(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss.item() < 0.05
 
 
 @mutant("takes three steps", caught_by=good)
