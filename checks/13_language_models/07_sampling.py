@@ -75,9 +75,8 @@ def zero(answer, rng, device):
     hint = "At temperature 0 nothing is divided, not by a small number either: take the largest."
     expect_close(answer.filtered(near, 0), torch.tensor([[0.0, 0, 1, 0]]), hint=hint)
     equal = answer.filtered(torch.tensor([[1.0, 2.0, 2.0, -1.0]]), 0)
-    expect_equal(
-        sorted(equal[0].tolist()), [0, 0, 0, 1], name="shares of two equal scores", hint=hint
-    )
+    shares = sorted(equal[0].tolist())
+    expect_equal(shares, [0, 0, 0, 1], name="the shares with two equal scores", hint=hint)
 
 
 @check(

@@ -40,8 +40,8 @@ equivalent(
 EVEN = "Nothing is preferred yet: the margin is 0 and the loss ln 2."
 SUM = (
     "Sum, not mean, the log-probabilities of the reply's tokens: each is read off at the place"
-    " before it, and prompt and padding do not count. Then -logsigmoid of each pair, and "
-    "their mean."
+    " before it, and prompt and padding do not count. The mean is taken"
+    " over the losses of the pairs."
 )
 BETA = "beta stands inside the sigmoid: -logsigmoid(beta * margin), then the mean over the pairs."
 STABLE = "sigmoid has become 0 and its log minus infinity: F.logsigmoid does not take that way."

@@ -34,6 +34,8 @@ equivalent(
 )
 
 COPY = "Work on copy.deepcopy(model), made before the optimizer."
+STEP = "Clear the gradients before each backward, and let Adam step the copy's parameters alone."
+ONCE = "One call of the model a step: the loss that is compared is the one that goes backward."
 ARRIVE = "A broken model's loss falls too. Compare with 0.05, over all steps."
 
 
@@ -93,13 +95,13 @@ def steps(answer, rng, device):
     seen, n = [], rng.randint(3, 6)
     model = Counted(device, seen)
     expect_true(answer.can_overfit(model, x, y, steps=n) is False, "3 to 6 steps are too few")
-    expect_equal(len(seen), n, name="the number of calls of the model")
+    expect_equal(len(seen), n, name="the number of calls of the model", hint=ONCE)
     twin = copy.deepcopy(model.inner).eval()
     opt = torch.optim.Adam(twin.parameters(), lr=0.01)
     for z in seen:
         loss = F.cross_entropy(twin(x), y)
         near = abs(loss.item() - F.cross_entropy(z, y).item()) < 1e-3
-        expect_true(near, "the losses are not those of Adam with 0.01", hint="Clear gradients.")
+        expect_true(near, "the losses are not those of Adam with 0.01", hint=STEP)
         opt.zero_grad()
         loss.backward()
         opt.step()
@@ -112,9 +114,8 @@ def stops(answer, rng, device):
     expect_true(answer.can_overfit(Counted(device, seen), x, y) is True, "a healthy model can")
     low = [F.cross_entropy(z, y).item() < 0.05 for z in seen]
     hint = "Return True inside the loop, before the step that would follow."
-    expect_equal(
-        low.index(True) + 1 if any(low) else 0, len(seen), name="the calls needed", hint=hint
-    )
+    needed = low.index(True) + 1 if any(low) else 0
+    expect_equal(len(seen), needed, name="the number of calls of a model that can", hint=hint)
 
 
 @check("300 steps unless told otherwise", holds="can_overfit(model, x, y, steps=300)")
