@@ -7,11 +7,20 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "A model trains, but one part of it never changes.",
+    "Which tensors does the loss reach at all?",
+    "The graph knows.",
+    "Two things make a graph larger than it looks.",
 )
 
 WALK = "A node names its parents in `next_functions`, and those have parents again."
@@ -89,7 +98,11 @@ def further(answer, rng, device):
     expect_leaves(answer, parts[0].sum() + parts[1].sum() * c.sum(), [a, b, c], WALK)
 
 
-@check("each leaf is there once")
+@check(
+    "each leaf is there once",
+    holds="The leaves that get a gradient from t.backward(), each once.",
+    both_sides=True,
+)
 def once(answer, rng, device):
     a = leaf(rng, device)
     b = torch.randn(a.shape, device=device, requires_grad=True)
@@ -106,7 +119,15 @@ def constants(answer, rng, device):
     expect_leaves(answer, (a.detach() * 2 + c * a).sum(), [a], extra_hint=hint)
 
 
-@check("a leaf is its own leaf, and without a graph there is none")
+@check(
+    "a leaf is its own leaf, and without a graph there is none",
+    holds=[
+        "with a graph or without",
+        "If t is a leaf that requires grad, it is the only one.",
+        "If t does not require grad, there are none",
+    ],
+    both_sides=True,
+)
 def itself(answer, rng, device):
     a = leaf(rng, device)
     c = torch.randn(2, device=device)
@@ -117,7 +138,7 @@ def itself(answer, rng, device):
     expect_leaves(answer, (a * 2).detach(), [], hint, hint)
 
 
-@check("a graph of thousands of nodes is walked")
+@check("a graph of thousands of nodes is walked", holds="It may be thousands of nodes deep")
 def deep(answer, rng, device):
     a, b = (torch.randn(1, device=device, requires_grad=True) for _ in range(2))
     x = a
@@ -126,7 +147,10 @@ def deep(answer, rng, device):
     expect_leaves(answer, x, [a, b])
 
 
-@check("each node is visited once, however many ways lead to it")
+@check(
+    "each node is visited once, however many ways lead to it",
+    holds="And `x = x + x`, forty times, has forty-one nodes",
+)
 def many_ways(answer, rng, device):
     a = torch.zeros(1, device=device, requires_grad=True)
     few = steps_of(lambda: answer.leaves(doubled(a, 3)))
@@ -147,7 +171,10 @@ def doubled(x, times):
     return x
 
 
-@check("unreached names what the loss does not depend on")
+@check(
+    "unreached names what the loss does not depend on",
+    holds=["which names the tensors that would be left out", "in the order of named"],
+)
 def names(answer, rng, device):
     params = [(f"p{i}", torch.randn(3, device=device, requires_grad=True)) for i in range(5)]
     used = rng.sample(range(5), 2)
@@ -176,7 +203,11 @@ def frozen(answer, rng, device):
     )
 
 
-@check("tensors with equal numbers are told apart")
+@check(
+    "tensors with equal numbers are told apart",
+    holds="list of tensors, the very objects, in any order",
+    both_sides=True,
+)
 def equal_values(answer, rng, device):
     one, two = (torch.zeros(1, device=device, requires_grad=True) for _ in range(2))
     expect_equal(
@@ -199,7 +230,7 @@ def equal_values(answer, rng, device):
     expect_equal(got, ["line"], name="the names", hint=IDENTITY)
 
 
-@check("the graph is only read")
+@check("the graph is only read", holds="no .grad changes")
 def read_only(answer, rng, device):
     a, b, c = (torch.randn(3, device=device, requires_grad=True) for _ in range(3))
     c.grad = torch.ones(3, device=device)
@@ -344,6 +375,19 @@ def unreached(t, named):
 @mutant("lists what does not require grad", caught_by=names)
 def unreached(t, named):
     return [name for name, p in named if not p.requires_grad]
+
+
+@hinted(1, reaches=direct)
+def leaves(t):
+    waiting, found = [t.grad_fn], []
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            continue
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        waiting += [parent for parent, _ in node.next_functions]
+    return found
 
 
 @accepted("takes one layer of the graph after the other")

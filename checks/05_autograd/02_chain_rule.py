@@ -6,7 +6,17 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tensortutor.checking import accepted, advising, check, expect_true, mutant
+from tensortutor.checking import (
+    accepted,
+    advising,
+    background,
+    check,
+    expect_true,
+    hinted,
+    mutant,
+)
+
+background("There is no need to derive everything again.")
 
 LARGE = (
     "For a large z, exp(-z) overflows or a is exactly 0 or 1, and log(0) is no number. The "
@@ -81,7 +91,10 @@ def some(rng, count, size=2.0):
     return [rng.choice([-1, 1]) * rng.uniform(0.3, size) for _ in range(count)]
 
 
-@check("the gradient of b is the error")
+@check(
+    "the gradient of b is the error",
+    holds=["`neuron_grads` is what you have just derived.", "(dL/dw, dL/db), floats"],
+)
 def error(answer, rng, device):
     for y in (0.0, 1.0):
         x, w, b = some(rng, 3)
@@ -114,7 +127,9 @@ def weight(answer, rng, device):
     expect_grad("dL/db", got["db"], right_one(*numbers)[1], numbers, hint)
 
 
-@check("labels between 0 and 1 count as they are")
+@check(
+    "labels between 0 and 1 count as they are", holds="y: a float from 0 to 1, also between them"
+)
 def soft(answer, rng, device):
     x, w, b = some(rng, 3)
     numbers = (x, w, b, rng.uniform(0.1, 0.9))
@@ -124,7 +139,10 @@ def soft(answer, rng, device):
     expect_grad("dL/db", got["db"], wanted[1], numbers, hint)
 
 
-@check("a neuron that is sure gets its gradient, too")
+@check(
+    "a neuron that is sure gets its gradient, too",
+    holds=["The numbers may be large.", "A z of 800 gives an a of exactly 1.0"],
+)
 def sure(answer, rng, device):
     for z in (800.0, -800.0, 30.0, -30.0):
         for y in (0.0, 1.0, 0.5):
@@ -136,7 +154,10 @@ def sure(answer, rng, device):
             expect_grad("dL/dw", got["dw"], error * numbers[0], numbers, hint)
 
 
-@check("the second neuron learns from what it is fed")
+@check(
+    "the second neuron learns from what it is fed",
+    holds="what the second one takes as its input is the output of the first",
+)
 def second(answer, rng, device):
     for y in (0.0, 1.0, 0.3):
         numbers = (*some(rng, 5), y)
@@ -146,7 +167,10 @@ def second(answer, rng, device):
         expect_grad("dL/db2", got["db2"], wanted[3], numbers, hint)
 
 
-@check("the first neuron gets its share through the second")
+@check(
+    "the first neuron gets its share through the second",
+    holds="goes on to its input, by one factor, and from there through the first",
+)
 def first(answer, rng, device):
     for y in (0.0, 1.0, 0.3):
         numbers = (*some(rng, 5), y)
@@ -159,7 +183,10 @@ def first(answer, rng, device):
         expect_grad("dL/dw1", got["dw1"], wanted[0], numbers, hint)
 
 
-@check("a weight of 0 lets nothing through")
+@check(
+    "a weight of 0 lets nothing through",
+    holds="goes on to its input, by one factor, and from there through the first",
+)
 def closed(answer, rng, device):
     x, w1, b1, b2 = some(rng, 4)
     numbers = (x, w1, b1, 0.0, b2, 1.0)
@@ -170,7 +197,7 @@ def closed(answer, rng, device):
     expect_true(got["dw2"] != 0, "dL/dw2 is 0, and w2 could still grow", hint=hint)
 
 
-@check("two sure neurons stay finite")
+@check("two sure neurons stay finite", holds="and there the slope is 0")
 def two_sure(answer, rng, device):
     for numbers in (
         (1.0, 900.0, 0.0, -900.0, 0.0, 1.0),
@@ -198,7 +225,12 @@ class Seen(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@check("torch is not asked", forbid=("torch.autograd.grad", "torch.Tensor.backward"))
+@check(
+    "torch is not asked",
+    holds="Do without autograd, and without torch.",
+    both_sides=True,
+    forbid=("torch.autograd.grad", "torch.Tensor.backward"),
+)
 def by_hand(answer, rng, device):
     numbers = some(rng, 5)
     with Seen() as seen:
@@ -321,6 +353,12 @@ def neuron_grads(x, w, b, y):
 def neuron_grads(x, w, b, y):
     a = torch.sigmoid(torch.tensor(w * x + b, dtype=torch.float64)).item()
     return (a - y) * x, a - y
+
+
+@hinted(1, reaches=sure)
+def neuron_grads(x, w, b, y):
+    dz = sigmoid(w * x + b) - y
+    return dz * x, dz
 
 
 @accepted("chooses the form of the sigmoid by the sign of z")

@@ -7,14 +7,18 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
 )
+
+background("A controller for a robot", "To work with a leaf of your own")
 
 shows = ["autograd/accumulation"]
 
@@ -56,7 +60,10 @@ def compare(answer, fn, x, right, hint, name="J", **hints):
     expect_close(ask(answer, fn, x), right, name=name, hint=hint, shape_hint=SHAPE, **hints)
 
 
-@check("each output has its row, each input its column")
+@check(
+    "each output has its row, each input its column",
+    holds=["backward hands it out row by row", "J[i, j]: the derivative of fn(x)[i] by x[j]."],
+)
 def rows(answer, rng, device):
     m, n = rng.sample(range(2, 8), 2)
     x = vector(device, n)
@@ -81,7 +88,10 @@ def alone(answer, rng, device):
     compare(answer, lambda x: x**2, x, torch.diag(2 * x), hint)
 
 
-@check("outputs that do not depend on an input have zeros there")
+@check(
+    "outputs that do not depend on an input have zeros there",
+    holds="some outputs may not depend on it",
+)
 def partly(answer, rng, device):
     x = vector(device, 3)
     number = torch.tensor(rng.random(), device=device)
@@ -90,7 +100,11 @@ def partly(answer, rng, device):
     compare(answer, lambda v: torch.stack([v[0] * v[1], number, v[2]]), x, right, UNUSED)
 
 
-@check("one output, one input, and outputs that are all the same")
+@check(
+    "one output, one input, and outputs that are all the same",
+    holds="m and n are 1 or more.",
+    both_sides=True,
+)
 def single(answer, rng, device):
     n = rng.randint(2, 6)
     for m, k in ((1, n), (n, 1), (1, 1)):
@@ -103,7 +117,7 @@ def single(answer, rng, device):
     compare(answer, lambda x: x, vector(device, n), eye, ROWS, name="J of fn(x) = x")
 
 
-@check("fn is called once")
+@check("fn is called once", holds=["`fn` may be a large model", "fn is called once."])
 def once(answer, rng, device):
     m, n = rng.randint(3, 6), rng.randint(2, 6)
     calls = 0
@@ -122,7 +136,15 @@ def once(answer, rng, device):
     )
 
 
-@check("x stays as it is")
+@check(
+    "x stays as it is",
+    holds=[
+        "Ask without leaving a trace, in `x` or in the weights.",
+        "x stays as it is, flag, .grad and all",
+        "is a constant, whether x requires grad or not",
+    ],
+    both_sides=True,
+)
 def untouched(answer, rng, device):
     n = rng.randint(3, 6)
     fn, right = mixed(matrix(device, 2, n))
@@ -146,7 +168,7 @@ def untouched(answer, rng, device):
     expect_true(x.requires_grad, "x requires grad no longer", hint=hint)
 
 
-@check("x may be part of the caller's graph")
+@check("x may be part of the caller's graph", holds="may be part of a graph of the caller's")
 def inside(answer, rng, device):
     n = rng.randint(3, 6)
     fn, right = mixed(matrix(device, 2, n))
@@ -163,7 +185,14 @@ def inside(answer, rng, device):
         fail("the caller cannot go back from x any more", hint=hint)
 
 
-@check("the weights that fn uses keep their .grad")
+@check(
+    "the weights that fn uses keep their .grad",
+    holds=[
+        "Ask without leaving a trace, in `x` or in the weights.",
+        "no other leaf's .grad changes",
+    ],
+    side="the weights",
+)
 def weights(answer, rng, device):
     m, n = rng.sample(range(2, 7), 2)
     w, b = matrix(device, m, n).requires_grad_(), vector(device, m).requires_grad_()
@@ -178,7 +207,7 @@ def weights(answer, rng, device):
     expect_true(b.grad is None, "a weight that had no .grad has one now", hint=hint)
 
 
-@check("J has x's dtype and records nothing")
+@check("J has x's dtype and records nothing", holds="x's dtype, requires_grad False")
 def plain(answer, rng, device):
     m, n = rng.sample(range(2, 6), 2)
     for dtype in (torch.float64, torch.float32):
@@ -192,7 +221,10 @@ def plain(answer, rng, device):
     expect_true(not got.requires_grad, "J requires grad itself", hint="J is numbers to look at.")
 
 
-@check("the rows come from backward passes of your own")
+@check(
+    "the rows come from backward passes of your own",
+    holds="torch has Jacobians ready-made; build this one.",
+)
 def own_passes(answer, rng, device):
     m, n = rng.sample(range(2, 6), 2)
     fn, _ = mixed(matrix(device, m, n))
@@ -379,6 +411,14 @@ def jacobian(fn, x):
 @mutant("asks torch.func for the Jacobian", caught_by=own_passes)
 def jacobian(fn, x):
     return torch.func.jacrev(fn)(x.detach()).detach()
+
+
+@hinted(1, reaches=once)
+def jacobian(fn, x):
+    x.requires_grad_()
+    y = fn(x)
+    rows = [torch.autograd.grad(y[i], x, retain_graph=True)[0] for i in range(len(y))]
+    return torch.stack(rows)
 
 
 @accepted("goes back from one output after the other")

@@ -6,7 +6,22 @@ import sys
 
 import torch
 
-from tensortutor.checking import accepted, advising, check, expect_true, fail, mutant
+from tensortutor.checking import (
+    accepted,
+    advising,
+    background,
+    check,
+    expect_true,
+    fail,
+    hinted,
+    mutant,
+)
+
+background(
+    "Write `Value`, a number that records",
+    "What you keep in a node",
+    "Two things that a small engine often gets wrong.",
+)
 
 shows = ["autograd/chain_rule"]
 
@@ -102,7 +117,11 @@ def tanh(answer, rng, device):
     compare(answer, lambda a: a.tanh().tanh(), "a.tanh().tanh()", points(rng, 1), hint)
 
 
-@check("a node waits until its gradient is complete")
+@check(
+    "a node waits until its gradient is complete",
+    holds="Add d self / d leaf to the grad of each leaf behind self.",
+    both_sides=True,
+)
 def complete(answer, rng, device):
     p = points(rng, 2)
 
@@ -136,7 +155,11 @@ def equal_values(answer, rng, device):
     compare(answer, lambda a, b: (a + b) * (b + a) + a, "(a + b) * (b + a) + a", [x, x], hint)
 
 
-@check("plain numbers may stand on either side")
+@check(
+    "plain numbers may stand on either side",
+    holds=["Operands may be Values or plain numbers.", "2 + self works too."],
+    both_sides=True,
+)
 def plain_numbers(answer, rng, device):
     k = rng.randint(2, 9)
     hint = "2 + a calls a.__radd__(2), 2 * a calls a.__rmul__(2). sum() begins with 0 + a."
@@ -170,7 +193,10 @@ def anything(answer, rng, device):
         compare(answer, f, "an expression of 19 operations", points(rng, 3), ORDER)
 
 
-@check("a chain of 5,000 operations is no deeper than one")
+@check(
+    "a chain of 5,000 operations is no deeper than one",
+    holds="A loop of a few thousand steps makes a chain of as many nodes",
+)
 def deep(answer, rng, device):
     a, b = answer.Value(rng.uniform(0.5, 1)), answer.Value(0.5)
     y = a * b
@@ -209,7 +235,10 @@ def within(lines, call):
     return lines - left
 
 
-@check("a shared node is visited once, not once for each path")
+@check(
+    "a shared node is visited once, not once for each path",
+    holds="A node that is used many times is visited once in a pass",
+)
 def paths(answer, rng, device):
     def doubled(n):
         a = answer.Value(1.5)
@@ -230,7 +259,14 @@ def paths(answer, rng, device):
     expect_number(a.grad, 2.0**n, f"d/da of {n} doublings", ADDS)
 
 
-@check("a second backward adds to the leaves, and to them alone")
+@check(
+    "a second backward adds to the leaves, and to them alone",
+    holds=[
+        "And `backward()` may come twice.",
+        "Gradients of leaves add up over calls, as in PyTorch.",
+        "What one pass left in the inner nodes must not be sent again by the next.",
+    ],
+)
 def second(answer, rng, device):
     x, y = points(rng, 2)
     hint = "Leaves add up over calls. But an inner node that still holds the gradient of the "
@@ -503,6 +539,12 @@ class Value(Engine):
         self.tape[-1].grad = 1.0
         for node in reversed(self.tape):
             node.send()
+
+
+@hinted(1, reaches=values)
+class Value(Engine):
+    def backward(self):
+        self.grad += 1.0
 
 
 @accepted("counts the users of each node")

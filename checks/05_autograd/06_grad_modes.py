@@ -7,13 +7,23 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "In self-supervised training",
+    "The teacher is the student's own past",
+    "After each step the average moves",
+    "And for each batch, the model runs",
+    "Useful in place",
 )
 
 WRITE = "Writing into a leaf that requires grad is refused while operations are recorded."
@@ -67,7 +77,10 @@ def expect_leaf(tensor, grad, name):
     expect_true(tensor.is_leaf and tensor.grad_fn is None, f"{name} has a history", hint=hint)
 
 
-@check("the average moves towards the parameter")
+@check(
+    "the average moves towards the parameter",
+    holds="ema[i] becomes decay * ema[i] + (1 - decay) * params[i].",
+)
 def moves(answer, rng, device):
     hint = "Two terms: decay times the average, and the rest, 1 - decay, times the parameter."
     for dtype in (torch.float32, torch.float64):
@@ -84,7 +97,7 @@ def moves(answer, rng, device):
             expect_close(a.detach(), good, dtype=dtype, name=f"ema[{i}]", hint=said)
 
 
-@check("decay 1 keeps the average, decay 0 takes the parameter")
+@check("decay 1 keeps the average, decay 0 takes the parameter", holds="decay: from 0 to 1")
 def ends(answer, rng, device):
     hint = "decay is the weight of the average: 1 moves nothing, 0 forgets the past."
     for decay in (0.0, 1.0):
@@ -96,7 +109,15 @@ def ends(answer, rng, device):
     update(answer, [], [], 0.9)
 
 
-@check("the averages stay the same leaves in the same memory")
+@check(
+    "the averages stay the same leaves in the same memory",
+    holds=[
+        "leave no trace in any graph",
+        "with or without requires_grad",
+        "the tensors of ema stay the same objects in the same memory",
+    ],
+    both_sides=True,
+)
 def same_leaves(answer, rng, device):
     for grad in (True, False):
         ema, params = pairs(rng, device, grad=grad)
@@ -110,7 +131,7 @@ def same_leaves(answer, rng, device):
             expect_true(seen, f"ema[{i}] lives in other memory now", hint=hint)
 
 
-@check("the parameters are only read")
+@check("the parameters are only read", holds="params are only read.")
 def only_read(answer, rng, device):
     ema, params = pairs(rng, device)
     with expect_unchanged(*params, hint="The student's weights belong to the optimizer."):
@@ -120,7 +141,11 @@ def only_read(answer, rng, device):
         expect_true(p.grad is None, f"params[{i}] has a .grad now")
 
 
-@check("the mode is afterwards what it was before")
+@check(
+    "the mode is afterwards what it was before",
+    holds="Afterwards recording is on or off, as it was before.",
+    both_sides=True,
+)
 def mode(answer, rng, device):
     for on in (True, False):
         word = "on" if on else "off"
@@ -137,7 +162,10 @@ def mode(answer, rng, device):
             expect_true(after == on, name, hint=MODE)
 
 
-@check("fn sees the averages, and its result comes back")
+@check(
+    "fn sees the averages, and its result comes back",
+    holds=["What fn() returns while params hold the values of ema.", "called once"],
+)
 def sees(answer, rng, device):
     ema, params = pairs(rng, device)
     seen = []
@@ -154,7 +182,10 @@ def sees(answer, rng, device):
     expect_equal(got.detach(), 2 * wanted[0], name="the result", hint="Return what fn returned.")
 
 
-@check("params have their own values back")
+@check(
+    "params have their own values back",
+    holds="Afterwards params have their own values again, to the last bit",
+)
 def back(answer, rng, device):
     for grad in (True, False):
         ema, params = pairs(rng, device, grad=grad)
@@ -167,7 +198,11 @@ def back(answer, rng, device):
             expect_leaf(p, grad, f"params[{i}]")
 
 
-@check("params have their own values back even if fn raises")
+@check(
+    "params have their own values back even if fn raises",
+    holds="even if fn raises or Ctrl+C ends it",
+    both_sides=True,
+)
 def raises(answer, rng, device):
     ema, params = pairs(rng, device)
     own = numbers(params)
@@ -196,7 +231,7 @@ def raises(answer, rng, device):
     expect_same(params, own, "after Ctrl+C, params", hint)
 
 
-@check("the averages are only read while fn runs")
+@check("the averages are only read while fn runs", holds="ema stays as it is.")
 def averages_read(answer, rng, device):
     ema, params = pairs(rng, device)
     with expect_unchanged(
@@ -207,7 +242,7 @@ def averages_read(answer, rng, device):
         expect_leaf(a, True, f"ema[{i}]")
 
 
-@check("the target records nothing")
+@check("the target records nothing", holds=["It requires no grad", "leave no trace in any graph"])
 def silent(answer, rng, device):
     ema, params = pairs(rng, device)
     got = average(answer, params, ema, lambda: (params[0] * params[2]).exp())
@@ -215,7 +250,10 @@ def silent(answer, rng, device):
     expect_true(not got.requires_grad, "the result requires grad", hint=hint)
 
 
-@check("the target can enter a graph later")
+@check(
+    "the target can enter a graph later",
+    holds="the target of a loss that is differentiated later",
+)
 def enters(answer, rng, device):
     ema, params = pairs(rng, device)
     target = average(answer, params, ema, lambda: params[0] * 2)
@@ -403,6 +441,13 @@ def with_average(params, ema, fn):
 @torch.inference_mode()
 def with_average(params, ema, fn):
     return exchange(params, ema, fn, torch.clone, torch.no_grad())
+
+
+@hinted(1, reaches=mode)
+def ema_update(ema, params, decay):
+    with torch.no_grad():
+        for average, p in zip(ema, params):
+            average.copy_(decay * average + (1 - decay) * p)
 
 
 @accepted("interpolates under no_grad")

@@ -7,14 +7,18 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_copy,
     expect_equal,
     expect_shape,
     expect_true,
+    hinted,
     mutant,
 )
+
+background("Two pieces of an agent that learns by Q-learning.")
 
 FOLLOWS = (
     "It looks at the parameters' own memory, and an optimizer writes there. Which call makes a "
@@ -53,7 +57,16 @@ def go_back(loss):
     loss.backward()
 
 
-@check("the loss is the mean squared distance to the target")
+@check(
+    "the loss is the mean squared distance to the target",
+    holds=[
+        "`td_loss` is the loss from above for a batch.",
+        "Mean squared distance of q to reward + gamma * next_q.",
+        "B is 1 or more",
+        "gamma: float from 0 to 1",
+    ],
+    both_sides=True,
+)
 def value(answer, rng, device):
     for n, dtype in ((0, torch.float32), (1, torch.float32), (0, torch.float64)):
         q, next_q, reward, gamma = problem(rng, device, n, dtype)
@@ -69,7 +82,7 @@ def value(answer, rng, device):
             )
 
 
-@check("the gradient moves q towards the target")
+@check("the gradient moves q towards the target", holds="its backward reaches q only")
 def gradient(answer, rng, device):
     for n in (0, 1):
         q, next_q, reward, gamma = problem(rng, device, n)
@@ -83,7 +96,7 @@ def gradient(answer, rng, device):
         expect_close(q.grad, right, dtype=q.dtype, name="q.grad")
 
 
-@check("no gradient flows into next_q")
+@check("no gradient flows into next_q", holds="The whole target is a constant.")
 def target_stands(answer, rng, device):
     q, next_q, reward, gamma = problem(rng, device)
     go_back(answer.td_loss(q, next_q, reward, gamma))
@@ -94,7 +107,10 @@ def target_stands(answer, rng, device):
     )
 
 
-@check("no gradient flows into a learned reward")
+@check(
+    "no gradient flows into a learned reward",
+    holds=["The reward may come from a network of its own", "may require grad too"],
+)
 def reward_stands(answer, rng, device):
     q, next_q, reward, gamma = problem(rng, device)
     reward = leaf(reward)
@@ -106,7 +122,10 @@ def reward_stands(answer, rng, device):
     )
 
 
-@check("when one network gives q and next_q, q's side alone counts")
+@check(
+    "when one network gives q and next_q, q's side alone counts",
+    holds="its backward reaches q only",
+)
 def one_network(answer, rng, device):
     n, d = rng.randrange(2, 7), rng.randrange(2, 5)
     w = leaf(torch.randn(d, device=device))
@@ -125,7 +144,11 @@ def one_network(answer, rng, device):
     )
 
 
-@check("td_loss leaves the caller's tensors and the grad mode as they were")
+@check(
+    "td_loss leaves the caller's tensors and the grad mode as they were",
+    holds="do not change their values, flags or history, nor the grad mode",
+    both_sides=True,
+)
 def left_alone(answer, rng, device):
     q, next_q, reward, gamma = problem(rng, device)
     reward = leaf(reward)
@@ -170,7 +193,14 @@ def taken(answer, params):
     return got
 
 
-@check("a snapshot has the parameters' values, shapes and dtypes")
+@check(
+    "a snapshot has the parameters' values, shapes and dtypes",
+    holds=[
+        "`snapshot` keeps the values of a network's parameters",
+        "list of tensors of any shape and floating dtype",
+        "same shapes, dtypes, values",
+    ],
+)
 def snapshot_values(answer, rng, device):
     params = parameters(rng, device)
     right = [p.detach().clone() for p in params]
@@ -183,7 +213,7 @@ def snapshot_values(answer, rng, device):
     expect_equal(taken(answer, []), [], name="the snapshot of no parameters")
 
 
-@check("a snapshot holds constants")
+@check("a snapshot holds constants", holds="no grad, no history")
 def snapshot_constant(answer, rng, device):
     for number, p in enumerate(taken(answer, parameters(rng, device))):
         expect_true(
@@ -194,7 +224,7 @@ def snapshot_constant(answer, rng, device):
         )
 
 
-@check("a later graph may save a snapshot")
+@check("a later graph may save a snapshot", holds="normal tensors, which a later graph may save")
 def snapshot_enters(answer, rng, device):
     w = leaf(torch.randn(rng.randrange(2, 6), device=device))
     (old,) = taken(answer, [w])
@@ -205,7 +235,10 @@ def snapshot_enters(answer, rng, device):
     expect_close(w.grad, w.detach(), name="the gradient of w * snapshot")
 
 
-@check("a snapshot does not follow when the parameters move")
+@check(
+    "a snapshot does not follow when the parameters move",
+    holds=["the snapshot must not follow", "no memory shared"],
+)
 def snapshot_stays(answer, rng, device):
     params = parameters(rng, device)
     right = [p.detach().clone() for p in params]
@@ -219,7 +252,10 @@ def snapshot_stays(answer, rng, device):
             expect_copy(now, params[number], name=f"snapshot[{number}]", hint=FOLLOWS)
 
 
-@check("taking a snapshot changes nothing about the parameters")
+@check(
+    "taking a snapshot changes nothing about the parameters",
+    holds="Taking it changes nothing about them.",
+)
 def snapshot_harmless(answer, rng, device):
     params = parameters(rng, device)
     before = [(p.requires_grad, p.grad_fn, p._version) for p in params]
@@ -337,6 +373,12 @@ def snapshot(params):
 @mutant("freezes the parameters", caught_by=snapshot_harmless)
 def snapshot(params):
     return [(p.requires_grad_(False) if p.is_leaf else p.detach()).clone() for p in params]
+
+
+@hinted(1, reaches=left_alone)
+def td_loss(q, next_q, reward, gamma):
+    target = (reward + gamma * next_q).detach()
+    return ((q - target) ** 2).mean()
 
 
 @accepted("computes the target under no_grad")

@@ -8,13 +8,24 @@ from torch.utils._pytree import tree_leaves
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_dtype,
     expect_shape,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "Attention normalises scores.",
+    "This variant lets a row say",
+    "A colleague has saved every byte",
+    "Mend it.",
+    "So one write in place is still wanted",
+    "`x.amax(1, keepdim=True)` is the largest",
 )
 
 SAVED = "Some node saved a tensor, and a later line wrote into it. Which operation saved what, and "
@@ -67,7 +78,10 @@ class Made(TorchDispatchMode):
         return out
 
 
-@check("each row is exp over 1 plus the sum of exp")
+@check(
+    "each row is exp over 1 plus the sum of exp",
+    holds="exp(x) / (1 + the row's sum of exp(x))",
+)
 def values(answer, rng, device):
     for x in (scores(rng, device), 3 * scores(rng, device, d=1), scores(rng, device, n=1)):
         got = answer.norm_exp(x.clone())
@@ -81,7 +95,7 @@ def values(answer, rng, device):
     expect_close(answer.norm_exp(square.clone()), wanted(square), dtype=square.dtype)
 
 
-@check("the caller's x is not written into")
+@check("the caller's x is not written into", holds="The caller's x stays untouched")
 def untouched(answer, rng, device):
     hint = "The first write must go into a tensor that you made yourself."
     x = scores(rng, device)
@@ -92,7 +106,7 @@ def untouched(answer, rng, device):
     expect_shape(got, x.shape)
 
 
-@check("x may be a leaf that requires grad")
+@check("x may be a leaf that requires grad", holds="it may be a leaf that requires grad")
 def leaves(answer, rng, device):
     x = scores(rng, device).requires_grad_()
     hint = "Writing into a leaf is refused at once. Write into your own tensor."
@@ -101,13 +115,13 @@ def leaves(answer, rng, device):
     expect_shape(got, x.shape)
 
 
-@check("backward finds what was saved")
+@check("backward finds what was saved", holds="with the right gradients for x")
 def goes_back(answer, rng, device):
     x = scores(rng, device)
     gradients(answer, x, torch.ones(x.shape, device=device))
 
 
-@check("the gradients are those of the formula")
+@check("the gradients are those of the formula", holds="with the right gradients for x")
 def right_gradients(answer, rng, device):
     tall = scores(rng, device, torch.float64, n=5, d=3)
     low = scores(rng, device, torch.float64) - 4
@@ -126,7 +140,10 @@ def right_gradients(answer, rng, device):
         )
 
 
-@check("large scores do not overflow")
+@check(
+    "large scores do not overflow",
+    holds=["`exp` overflows above 88.", "which changes nothing but the 1", "without overflow"],
+)
 def large(answer, rng, device):
     x = scores(rng, device, n=4, d=4).clone()
     x[0, 1] = 900
@@ -142,7 +159,11 @@ def large(answer, rng, device):
     expect_true(got.isfinite().all(), "x.grad is not finite", hint=finite)
 
 
-@check("at most two tensors of x's size are made")
+@check(
+    "at most two tensors of x's size are made",
+    holds="make **at most two** new tensors of its size",
+    both_sides=True,
+)
 def thrifty(answer, rng, device):
     x = scores(rng, device, n=rng.randrange(3, 7), d=rng.randrange(5, 9)).requires_grad_()
     given = x * 1
@@ -157,7 +178,7 @@ def thrifty(answer, rng, device):
     )
 
 
-@check("float64 stays float64")
+@check("float64 stays float64", holds="float32 or float64", both_sides=True)
 def dtypes(answer, rng, device):
     for dtype in (torch.float32, torch.float64):
         x = scores(rng, device, dtype)
@@ -168,7 +189,7 @@ def dtypes(answer, rng, device):
     expect_close(got, wanted(x), rtol=1e-12, atol=1e-300, hint=hint, dtype_hint=hint)
 
 
-@check("no rows in, no rows out")
+@check("no rows in, no rows out", holds="N is 0 or more and D 1 or more", both_sides=True)
 def no_rows(answer, rng, device):
     none = torch.empty(0, rng.randrange(1, 5), device=device)
     hint = "Each row has an m of its own, so there need not be a row at all."
@@ -299,6 +320,14 @@ def norm_exp(x):
     m = largest(y)
     e = (y - m).exp_()
     return (e / (e.sum(1, keepdim=True) + (-m).exp())).to(x.dtype)
+
+
+@hinted(1, reaches=leaves)
+def norm_exp(x):
+    m = x.amax(1, keepdim=True).relu_()
+    x = x - m
+    x.exp_()
+    return x / (x.sum(1, keepdim=True) + (-m).exp())
 
 
 @accepted("a softmax over one score more")

@@ -5,14 +5,18 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_shape,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
 )
+
+background("Write `tbptt`, the inner loop", "`xs.split(k)` gives pieces of k")
 
 shows = ["autograd/detach_vs_data"]
 
@@ -91,7 +95,15 @@ def expect_gradients(cell, sums, hint):
         expect_close(p.grad, sums[name], name=f"{name}.grad", rtol=1e-9, atol=1e-9, hint=hint)
 
 
-@check("one chunk for all steps gives the full gradient")
+@check(
+    "one chunk for all steps gives the full gradient",
+    holds=[
+        "The loss of a chunk is the sum of `(h ** 2).sum()` over its steps.",
+        "T is 1 or more",
+        "steps in a chunk, 1 or more",
+    ],
+    both_sides=True,
+)
 def one_chunk(answer, rng, device):
     for steps, k in ((rng.randrange(3, 7), 100), (4, 4), (1, 3)):
         cell = Cell(rng, device)
@@ -107,7 +119,10 @@ def one_chunk(answer, rng, device):
         )
 
 
-@check("gradients stop between chunks")
+@check(
+    "gradients stop between chunks",
+    holds=["It goes through the text in chunks of k steps", "the history does not"],
+)
 def chunks(answer, rng, device):
     for steps, k in ((7, 3), (8, 2), (5, 4), (3, 1)):
         cell = Cell(rng, device)
@@ -122,7 +137,11 @@ def chunks(answer, rng, device):
         )
 
 
-@check("gradients are added to those that were there")
+@check(
+    "gradients are added to those that were there",
+    holds="the gradients add up in the parameters' `.grad`",
+    both_sides=True,
+)
 def added(answer, rng, device):
     cell = Cell(rng, device)
     xs, h = cell.text(5, 2)
@@ -136,7 +155,10 @@ def added(answer, rng, device):
     expect_gradients(cell, sums, hint)
 
 
-@check("the last state goes on, without history")
+@check(
+    "the last state goes on, without history",
+    holds=["The state goes on from chunk to chunk", "the last state, without history"],
+)
 def state(answer, rng, device):
     for steps, k in ((rng.randrange(3, 8), 3), (1, 1)):
         cell = Cell(rng, device)
@@ -152,7 +174,10 @@ def state(answer, rng, device):
         expect_close(got, right, name="the last state", hint="The value passes every cut.")
 
 
-@check("the total is a plain number: the loss of all steps")
+@check(
+    "the total is a plain number: the loss of all steps",
+    holds=["the loss of the whole text as a plain number", "the loss of all T steps"],
+)
 def total(answer, rng, device):
     for steps, k in ((7, 3), (4, 2), (1, 5)):
         cell = Cell(rng, device)
@@ -172,7 +197,10 @@ def total(answer, rng, device):
         )
 
 
-@check("a state with a spent history may come in")
+@check(
+    "a state with a spent history may come in",
+    holds=["The state that comes in may have a history too", "it stays as it is"],
+)
 def spent(answer, rng, device):
     cell = Cell(rng, device)
     xs, start = cell.text(5, 2)
@@ -192,7 +220,7 @@ def spent(answer, rng, device):
     )
 
 
-@check("no gradient flows into the state that came in")
+@check("no gradient flows into the state that came in", holds="No gradient flows into it.")
 def first_state(answer, rng, device):
     cell = Cell(rng, device)
     xs, h = cell.text(4, 2)
@@ -206,7 +234,11 @@ def first_state(answer, rng, device):
     expect_true(h.requires_grad, "the caller's h has lost its flag", hint="Make a new tensor.")
 
 
-@check("only one chunk's graph is alive at a time")
+@check(
+    "only one chunk's graph is alive at a time",
+    holds="After each chunk it goes back",
+    both_sides=True,
+)
 def one_graph(answer, rng, device):
     k = rng.randrange(1, 4)
     steps = 3 * k + rng.randrange(1, 3)
@@ -220,7 +252,11 @@ def one_graph(answer, rng, device):
     )
 
 
-@check("each step runs the cell once, in order")
+@check(
+    "each step runs the cell once, in order",
+    holds="calls `cell` once for each step",
+    both_sides=True,
+)
 def once(answer, rng, device):
     cell = Cell(rng, device)
     xs, h = cell.text(7, 2)
@@ -411,6 +447,20 @@ def tbptt(cell, xs, h, k):
         h = cell(x, h)
         total += (h**2).sum().item()
     return end.detach(), total
+
+
+@hinted(1, reaches=added)
+def tbptt(cell, xs, h, k):
+    total = 0.0
+    for chunk in xs.split(k):
+        h = h.detach()
+        loss = 0.0
+        for x in chunk:
+            h = cell(x, h)
+            loss = loss + (h**2).sum()
+        loss.backward(retain_graph=True)
+        total = total + loss
+    return h, total
 
 
 @accepted("counts the steps, and cuts before every k-th")

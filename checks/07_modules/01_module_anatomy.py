@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
@@ -15,7 +16,14 @@ from tensortutor.checking import (
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Write `MLP` for any widths.",
+    "`nn.ModuleList(layers)` is a module",
+    "(The lesson on containers",
 )
 
 TREE = (
@@ -74,7 +82,14 @@ def chain(layers, x):
     return F.linear(x, layers[-1].weight, layers[-1].bias)
 
 
-@check("all parameters are in the tree")
+@check(
+    "all parameters are in the tree",
+    holds=[
+        "`MLP(784, [128], 10)` is the model above, and `MLP(784, [], 10)` is a single layer.",
+        "the list must be in the tree",
+        "The parameters are those of len(hidden) + 1 layers nn.Linear.",
+    ],
+)
 def registered(answer, rng, device):
     model = answer.MLP(784, [128], 10)
     count = sum(p.numel() for p in model.parameters())
@@ -91,7 +106,10 @@ def registered(answer, rng, device):
         expect_equal(got, wanted, name=f"the shapes of the parameters of {call}", hint=hint)
 
 
-@check("x goes through the layers in order, and their hooks run")
+@check(
+    "x goes through the layers in order, and their hooks run",
+    holds="The layers are called, so that their hooks run",
+)
 def order(answer, rng, device):
     for layers in (1, 2, 4):
         sizes = sizes_of(rng, layers)
@@ -106,7 +124,10 @@ def order(answer, rng, device):
         expect_equal(widths, list(pairwise(sizes)), name=name, hint=hint)
 
 
-@check("a relu stands between the layers, and nowhere else")
+@check(
+    "a relu stands between the layers, and nowhere else",
+    holds="Linear layers with a relu between them.",
+)
 def between(answer, rng, device):
     for layers in (2, 3, 4):
         sizes = sizes_of(rng, layers)
@@ -119,7 +140,7 @@ def between(answer, rng, device):
         expect_close(out, chain(through, x), rtol=1e-3, atol=1e-3, hint=hint)
 
 
-@check("the logits may be any numbers")
+@check("the logits may be any numbers", holds="Linear layers with a relu between them.")
 def logits(answer, rng, device):
     for layers in (1, 3):
         sizes = sizes_of(rng, layers)
@@ -136,7 +157,7 @@ def logits(answer, rng, device):
             expect_close(model(x), wanted, rtol=1e-3, atol=1e-3, name=name, hint=hint)
 
 
-@check("every parameter gets a gradient")
+@check("every parameter gets a gradient", holds="the list must be in the tree")
 def gradients(answer, rng, device):
     sizes = sizes_of(rng, 3)
     model = made(answer, sizes, device)
@@ -148,7 +169,10 @@ def gradients(answer, rng, device):
     expect_true(not without, message, hint=hint)
 
 
-@check("only the last dimension of x counts")
+@check(
+    "only the last dimension of x counts",
+    holds="x (..., d_in) -> logits (..., d_out). x stays as it is.",
+)
 def dimensions(answer, rng, device):
     sizes = sizes_of(rng, 3)
     model = made(answer, sizes, device)
@@ -165,7 +189,7 @@ def dimensions(answer, rng, device):
         expect_close(out, wanted, rtol=1e-3, atol=1e-3, name=name, hint=hint)
 
 
-@check("the whole model changes its dtype")
+@check("the whole model changes its dtype", holds="the list must be in the tree")
 def dtypes(answer, rng, device):
     sizes = sizes_of(rng, 3)
     model = made(answer, sizes, device)
@@ -181,7 +205,7 @@ def dtypes(answer, rng, device):
     expect_close(after, before, dtype=torch.float64, rtol=1e-3, atol=1e-3, name=name, hint=hint)
 
 
-@check("models share nothing, and hidden stays as it is")
+@check("models share nothing, and hidden stays as it is", holds="it stays as it is")
 def apart(answer, rng, device):
     d_in, *hidden, d_out = sizes_of(rng, 3)
     given = list(hidden)
@@ -308,6 +332,14 @@ class MLP(Base):
         for layer in self.layers[:-1]:
             x = torch.relu(layer(x)).detach()
         return self.layers[-1](x)
+
+
+@hinted(1, reaches=order)
+class MLP(Base):
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x
 
 
 @accepted("registers by name, the last layer first")

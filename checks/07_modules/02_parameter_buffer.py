@@ -5,6 +5,7 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_dtype,
@@ -12,7 +13,14 @@ from tensortutor.checking import (
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "A layer that subtracts a running mean.",
+    "Modules have an attribute `training`",
+    "Both calls walk over the tree",
 )
 
 KINDS = (
@@ -46,7 +54,13 @@ def batch(rng, device, d, dtype=torch.float32):
     return x.to(device)
 
 
-@check("scale is a Parameter, mean a buffer that is saved")
+@check(
+    "scale is a Parameter, mean a buffer that is saved",
+    holds=[
+        "It learns a scale, as a Parameter, and keeps a mean, which no optimizer may touch.",
+        "(d,), a buffer, zeros at first. It is saved",
+    ],
+)
 def kinds(answer, rng, device):
     d = rng.randrange(2, 7)
     layer = answer.RunningMean(d)
@@ -64,7 +78,11 @@ def kinds(answer, rng, device):
     expect_close(layer.mean, torch.zeros(d), name="mean at first")
 
 
-@check("the mode decides whether the mean moves, not autograd")
+@check(
+    "the mode decides whether the mean moves, not autograd",
+    holds="under `torch.no_grad()` as well, and not otherwise",
+    both_sides=True,
+)
 def without_autograd(answer, rng, device):
     layer, d = layer_of(answer, rng, device, mom=0.5)
     hint = "Ask self.training alone. Statistics are often collected under no_grad."
@@ -79,7 +97,10 @@ def without_autograd(answer, rng, device):
             expect_close(layer.mean.detach(), wanted, name=name, hint=hint)
 
 
-@check("in training, the mean goes mom of the way")
+@check(
+    "in training, the mean goes mom of the way",
+    holds=["mom: from 0 to 1", "then the new mean is subtracted"],
+)
 def moves(answer, rng, device):
     for mom in (0.1, 0.25, 0.0, 1.0):
         layer, d = layer_of(answer, rng, device, mom=mom)
@@ -98,7 +119,7 @@ def moves(answer, rng, device):
     expect_close(layer.mean, wanted, name="mean after a batch of one", hint=MOVES)
 
 
-@check("in eval, nothing moves")
+@check("in eval, nothing moves", holds="In eval it stays.")
 def frozen(answer, rng, device):
     layer, d = layer_of(answer, rng, device)
     layer.eval()
@@ -114,7 +135,7 @@ def frozen(answer, rng, device):
     expect_true(not torch.equal(layer.mean, old), message, hint="train() switches training on.")
 
 
-@check("one step after the other can go back")
+@check("one step after the other can go back", holds="no graph is kept")
 def steps(answer, rng, device):
     layer, d = layer_of(answer, rng, device)
     below = nn.Linear(d, d).to(device)
@@ -136,7 +157,10 @@ def steps(answer, rng, device):
         fail(f"one backward() through two batches: {words} ...", hint=hint)
 
 
-@check("for autograd the mean is a constant")
+@check(
+    "for autograd the mean is a constant",
+    holds="For autograd mean is a constant: the gradient for x is scale",
+)
 def constant(answer, rng, device):
     layer, d = layer_of(answer, rng, device, mom=0.5)
     for mode in (True, False):
@@ -156,7 +180,7 @@ def constant(answer, rng, device):
         expect_close(grad, wanted, rtol=1e-3, atol=1e-3, name="the gradient for scale", hint=hint)
 
 
-@check("mean follows the module to another dtype")
+@check("mean follows the module to another dtype", holds="of the module's dtype")
 def follows(answer, rng, device):
     layer, d = layer_of(answer, rng, device)
     layer.double()
@@ -169,7 +193,7 @@ def follows(answer, rng, device):
     expect_close(out, (x - new) * layer.scale, rtol=1e-10, atol=1e-10, hint=hint)
 
 
-@check("a saved layer goes on where it was")
+@check("a saved layer goes on where it was", holds="It is saved")
 def saved(answer, rng, device):
     layer, d = layer_of(answer, rng, device)
     layer(batch(rng, device, d))
@@ -318,6 +342,13 @@ class RunningMean(Base):
         if self.training:
             new = (1 - self.mom) * self.mean + self.mom * x.mean(0)
             self.mean = new.detach().float()
+        return (x - self.mean) * self.scale
+
+
+@hinted(1, reaches=kinds)
+class RunningMean(Base):
+    def forward(self, x):
+        self.mean = (1 - self.mom) * self.mean + self.mom * x.mean(0)
         return (x - self.mean) * self.scale
 
 

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_dtype,
@@ -16,8 +17,11 @@ from tensortutor.checking import (
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
 )
+
+background("One trunk, several tasks.")
 
 shows = ["modules/module_anatomy"]
 
@@ -65,7 +69,14 @@ def run_by_hand(state, n, x, head):
     return F.linear(x, state[f"heads.{head}.weight"], state[f"heads.{head}.bias"])
 
 
-@check("all layers are in the tree, under their names")
+@check(
+    "all layers are in the tree, under their names",
+    holds=[
+        "dict from names to output widths, perhaps empty",
+        "n may be 0",
+        "So the names in state_dict() are blocks.0.weight, ..., heads.cls.bias.",
+    ],
+)
 def tree(answer, rng, device):
     for n, count in ((3, 2), (1, 1), (0, 2), (2, 0), (4, 5)):
         net, d, heads = problem(answer, rng, device, n, count)
@@ -78,6 +89,8 @@ def tree(answer, rng, device):
 
 @check(
     "each layer has random weights of its own",
+    holds="Each layer begins with random weights of its own",
+    both_sides=True,
     hint="`blocks` can be walked through and holds an nn.Linear for each block.",
 )
 def distinct(answer, rng, device):
@@ -98,7 +111,10 @@ def distinct(answer, rng, device):
     expect_true(not shared, "two stacks share a Parameter", hint="Make the layers in __init__.")
 
 
-@check("each block adds to what comes in")
+@check(
+    "each block adds to what comes in",
+    holds="Write `Stack`: blocks that add to what comes in, then a head",
+)
 def residual(answer, rng, device):
     for n in (0, 1, 3):
         net, d, heads = problem(answer, rng, device, n)
@@ -112,7 +128,7 @@ def residual(answer, rng, device):
                 expect_close(net(x.clone(), head), wanted, atol=1e-4, hint=hint)
 
 
-@check("an unknown head is a KeyError")
+@check("an unknown head is a KeyError", holds="KeyError if there is no such head.")
 def unknown(answer, rng, device):
     for count in (2, 0):
         net, d, _ = problem(answer, rng, device, 1, count)
@@ -122,7 +138,10 @@ def unknown(answer, rng, device):
             net(x, "zzz")
 
 
-@check("the caller's x and dict stay as they are")
+@check(
+    "the caller's x and dict stay as they are",
+    holds=["it stays as it is", "x stays as it is"],
+)
 def untouched(answer, rng, device):
     d, given = rng.randrange(2, 8), widths_of(rng, 3)
     before = dict(given)
@@ -136,6 +155,7 @@ def untouched(answer, rng, device):
 
 @check(
     "every layer on the way is trained",
+    holds="blocks that add to what comes in",
     hint="backward() needs what forward made at each block. `x += ...` writes over it.",
 )
 def trained(answer, rng, device):
@@ -324,6 +344,14 @@ class Stack(Base):
         for layer in self.blocks:
             x = x + torch.relu(layer(x))
         return self.heads[head](x.detach())
+
+
+@hinted(1, reaches=unknown)
+class Stack(Base):
+    def forward(self, x, head):
+        for layer in self.blocks:
+            x += torch.relu(layer(x))
+        return self.heads[head](x)
 
 
 @accepted("appends, and sets by key")

@@ -7,11 +7,19 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Write the loader that fine-tuning scripts need.",
+    "The state was saved by somebody else",
+    "A model under DDP is its attribute",
 )
 
 FITS = (
@@ -73,7 +81,10 @@ def expect_loaded(answer, model, state, pairs, hint=FITS):
     expect_equal(skipped, rest, name="skipped", hint=f"{hint} {REPORT}")
 
 
-@check("what fits is loaded, a head of other classes is not")
+@check(
+    "what fits is loaded, a head of other classes is not",
+    holds=["It takes what fits and reports the rest.", "(loaded, skipped), two sorted lists"],
+)
 def fits(answer, rng, device):
     d = rng.randrange(2, 7)
     old, new = net(rng, "cpu", d, 10), net(rng, device, d, 4)
@@ -84,7 +95,11 @@ def fits(answer, rng, device):
     expect_loaded(answer, same, state, {name: name for name in state})
 
 
-@check("wrappers' prefixes come off")
+@check(
+    "wrappers' prefixes come off",
+    holds="So a name may begin with `module.` or `_orig_mod.`, several times and in any order.",
+    both_sides=True,
+)
 def prefixes(answer, rng, device):
     d = rng.randrange(2, 7)
     state = snapshot(net(rng, "cpu", d, 10).state_dict())
@@ -116,7 +131,13 @@ class Awkward(nn.Module):
         self.weight = nn.Parameter(torch.randn(2, 3))
 
 
-@check("a name that the model has is left alone")
+@check(
+    "a name that the model has is left alone",
+    holds=[
+        "A prefix is taken off only while the model does not have the name.",
+        "It may well have a child `module` of its own, and names like `submodule.weight`",
+    ],
+)
 def alone(answer, rng, device):
     state = snapshot(Awkward().state_dict())
     for prefix in ("", "module.", "_orig_mod.module."):
@@ -135,7 +156,7 @@ def alone(answer, rng, device):
     expect_loaded(answer, Awkward().to(device), strange, {}, hint=PREFIX)
 
 
-@check("only exactly the same shape fits")
+@check("only exactly the same shape fits", holds="with exactly its shape")
 def shapes(answer, rng, device):
     model = nn.Linear(3, 2).to(device)
     for weight in ((2, 4), (3, 2), (6,), (1, 3), (2, 1), (), (2, 3, 1), (0, 3)):
@@ -153,7 +174,10 @@ def nothing(answer, rng, device):
     expect_loaded(answer, model, {"a.b": torch.ones(2), "0": torch.ones(3)}, {})
 
 
-@check("the caller's state stays as it is")
+@check(
+    "the caller's state stays as it is",
+    holds="it stays as it is, and the model shares no memory with it",
+)
 def untouched(answer, rng, device):
     d = rng.randrange(2, 7)
     model = net(rng, device, d, 4)
@@ -173,7 +197,10 @@ def untouched(answer, rng, device):
         )
 
 
-@check("Parameters stay the same objects, of the same dtype")
+@check(
+    "Parameters stay the same objects, of the same dtype",
+    holds="its Parameters and buffers stay the objects that they are, with their dtype",
+)
 def identity(answer, rng, device):
     d = rng.randrange(2, 7)
     model = net(rng, device, d, 4)
@@ -198,7 +225,7 @@ def identity(answer, rng, device):
     expect_equal(model[0].weight.detach(), wanted, name="0.weight, from float64,")
 
 
-@check("tied weights stay tied")
+@check("tied weights stay tied", holds="stay the objects that they are")
 def tied(answer, rng, device):
     def build():
         model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
@@ -404,6 +431,14 @@ def load_matching(model, state):
         return [], sorted(state)
     model.load_state_dict(fit, strict=False)
     return sorted(fit), skipped
+
+
+@hinted(1, reaches=fits)
+def load_matching(model, state):
+    own = model.state_dict()
+    fit = {n: t for n, t in state.items() if n in own and own[n].shape == t.shape}
+    model.load_state_dict(fit, strict=False)
+    return sorted(fit), sorted(set(state) - set(fit))
 
 
 @accepted("copies by hand, under no_grad")

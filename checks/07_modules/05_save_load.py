@@ -15,14 +15,18 @@ from torch import nn
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     equivalent,
     expect_equal,
     expect_raises,
     expect_true,
     fail,
+    hinted,
     mutant,
 )
+
+background("Write the pair that a project needs")
 
 PLAIN = (
     "weights_only=True reads tensors, containers and plain values. Save the state_dict(), not the "
@@ -130,7 +134,10 @@ def builder(device):
     return build, made
 
 
-@check("the file opens with weights_only=True")
+@check(
+    "the file opens with weights_only=True",
+    holds="torch.load opens the file with weights_only=True.",
+)
 def opens(answer, rng, device):
     model, meta = problem(rng, device)
     with folder() as place:
@@ -143,7 +150,14 @@ def opens(answer, rng, device):
             fail(f"torch.load refuses the file: unsupported {name}", hint=PLAIN)
 
 
-@check("parameters, buffers and meta come back")
+@check(
+    "parameters, buffers and meta come back",
+    holds=[
+        "Whoever loads has the code, `build`, and gets from the file what to build",
+        "path: str or pathlib.Path, in a folder that exists",
+    ],
+    both_sides=True,
+)
 def back(answer, rng, device):
     model, meta = problem(rng, device)
     build, made = builder(device)
@@ -162,7 +176,7 @@ def back(answer, rng, device):
                 expect_equal(now[name], t, name=f"{name} of the model loaded", hint=ALL)
 
 
-@check("the loaded model is ready for use")
+@check("the loaded model is ready for use", holds="in eval mode")
 def ready(answer, rng, device):
     model, meta = problem(rng, device)
     build, _ = builder(device)
@@ -177,7 +191,10 @@ def ready(answer, rng, device):
             expect_true(not still, message, hint=hint)
 
 
-@check("the saved model stays as it is")
+@check(
+    "the saved model stays as it is",
+    holds="The model stays as it is, on its device and in its mode",
+)
 def untouched(answer, rng, device):
     model, meta = problem(rng, device)
     model[0].weight.requires_grad_(False)
@@ -197,7 +214,10 @@ def untouched(answer, rng, device):
     expect_equal(meta, given, name="the caller's meta", hint="Put it into a dict of your own.")
 
 
-@check("a file from a GPU opens without one")
+@check(
+    "a file from a GPU opens without one",
+    holds="The device that it was saved on need not exist.",
+)
 def elsewhere(answer, rng, device):
     model, meta = problem(rng, device)
     build, _ = builder(device)
@@ -227,7 +247,11 @@ class Unwritable:
         raise OSError("no space left")
 
 
-@check("a save that fails leaves the old file")
+@check(
+    "a save that fails leaves the old file",
+    holds="At every moment path is what it was before or the complete new file",
+    side="saving raises",
+)
 def failing(answer, rng, device):
     model, meta = problem(rng, device)
     build, _ = builder(device)
@@ -250,7 +274,11 @@ def failing(answer, rng, device):
             expect_equal(t, wanted[name], name=f"{name} of the old file", hint=WHOLE)
 
 
-@check("the new file takes the old one's place in one step")
+@check(
+    "the new file takes the old one's place in one step",
+    holds="At every moment path is what it was before or the complete new file",
+    side="saving works",
+)
 def replaced(answer, rng, device):
     model, meta = problem(rng, device)
     build, _ = builder(device)
@@ -280,7 +308,7 @@ class Payload:
         return os.mkdir, (self.path,)
 
 
-@check("nothing in a file is executed")
+@check("nothing in a file is executed", holds="Nothing that is in the file is executed.")
 def harmless(answer, rng, device):
     model, meta = problem(rng, device)
     build, _ = builder(device)
@@ -300,7 +328,11 @@ def harmless(answer, rng, device):
             expect_true(refused, message, hint=SAFE)
 
 
-@check("names that do not match are an error")
+@check(
+    "names that do not match are an error",
+    holds="RuntimeError if names are missing or left over",
+    both_sides=True,
+)
 def names(answer, rng, device):
     model, meta = problem(rng, device)
     with folder() as place:
@@ -448,6 +480,11 @@ def load_ckpt(path, build):
     model = build(ckpt["meta"])
     model.load_state_dict(ckpt["state"], strict=False)
     return model.eval(), ckpt["meta"]
+
+
+@hinted(1, reaches=elsewhere)
+def save_ckpt(path, model, meta):
+    torch.save({"state": model.state_dict(), "meta": meta}, path)
 
 
 @accepted("a temporary file of a random name, in the same folder")

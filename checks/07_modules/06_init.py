@@ -8,14 +8,18 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_close,
     expect_dtype,
     expect_equal,
     expect_true,
+    hinted,
     mutant,
 )
+
+background("`isinstance(m, nn.Linear)` asks what")
 
 FAN = "fan_in is how many numbers one output sees: in for a Linear, in / groups * kh * kw for a "
 FAN += "Conv2d, which is w[0].numel() for both. The std is sqrt(2 / fan_in), and the mean 0."
@@ -79,7 +83,13 @@ def expect_kaiming(weight, name, hint=FAN):
     )
 
 
-@check("Linear weights have variance 2 / fan_in")
+@check(
+    "Linear weights have variance 2 / fan_in",
+    holds=[
+        "Write `init_net`, which prepares any relu network",
+        "normal with mean 0 and variance 2 / fan_in",
+    ],
+)
 def linear_weights(answer, rng, device):
     a, b = rng.sample([rng.randrange(350, 400), rng.randrange(700, 800)], 2)
     net = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, a), nn.ReLU(), nn.Linear(a, 3))
@@ -92,7 +102,10 @@ def linear_weights(answer, rng, device):
     expect_kaiming(inner.weight, f"the weight of a nested Linear({a}, {b})", hint=DEEP)
 
 
-@check("so have the weights of convolutions")
+@check(
+    "so have the weights of convolutions",
+    holds="which for groups counts the inputs of one group",
+)
 def conv_weights(answer, rng, device):
     a, b = rng.sample([rng.randrange(40, 50), rng.randrange(90, 110)], 2)
     groups = nn.Conv2d(2 * a, 2 * b, 5, groups=2)
@@ -105,7 +118,10 @@ def conv_weights(answer, rng, device):
     expect_kaiming(inner.weight, f"the weight of a nested Conv2d({a}, {b}, 3)", hint=DEEP)
 
 
-@check("biases are 0, and a layer may have none")
+@check(
+    "biases are 0, and a layer may have none",
+    holds="their biases: 0; a layer made with bias=False has None",
+)
 def biases(answer, rng, device):
     n = rng.randrange(2, 9)
     net = nn.Sequential(
@@ -126,7 +142,11 @@ def biases(answer, rng, device):
     expect_equal(weight, torch.zeros_like(weight), name="the weight of a head without a bias")
 
 
-@check("at first the head says 0 for every class")
+@check(
+    "at first the head says 0 for every class",
+    holds=["the head: 0, its weight too", "it is or holds at least one nn.Linear"],
+    both_sides=True,
+)
 def head(answer, rng, device):
     for _ in range(2):
         net, classes = block(rng, device)
@@ -173,7 +193,10 @@ def only_the_head(answer, rng, device):
         )
 
 
-@check("everything else keeps its values")
+@check(
+    "everything else keeps its values",
+    holds="Parameters and buffers of all other modules, nn.Conv1d for one, keep their values.",
+)
 def others(answer, rng, device):
     net, _ = block(rng, device)
     before = {name: value.clone() for name, value in net.state_dict().items()}
@@ -184,7 +207,10 @@ def others(answer, rng, device):
             expect_equal(value, before[name], name=name, hint=OTHERS)
 
 
-@check("a kind of Linear is a Linear, a kind of convolution is not a Conv2d")
+@check(
+    "a kind of Linear is a Linear, a kind of convolution is not a Conv2d",
+    holds="weights of nn.Linear and nn.Conv2d, subclasses included",
+)
 def kinds(answer, rng, device):
     width = 8 * rng.randrange(30, 34)
     part = nn.TransformerEncoderLayer(width, 4, 2 * width, batch_first=True)
@@ -209,7 +235,10 @@ def kinds(answer, rng, device):
                          hint=hint)  # fmt: skip
 
 
-@check("the head is found wherever it stands")
+@check(
+    "the head is found wherever it stands",
+    holds="The head is the last `nn.Linear` in the order of `model.modules()`",
+)
 def nested_head(answer, rng, device):
     n = rng.randrange(3, 9)
     hint = "The last nn.Linear of model.modules(), which walks all the way down."
@@ -227,7 +256,10 @@ def nested_head(answer, rng, device):
             expect_true(bool((m.weight != 0).any()), message, hint=hint)
 
 
-@check("every Parameter stays the same object, and trains")
+@check(
+    "every Parameter stays the same object, and trains",
+    holds="All Parameters stay the same objects.",
+)
 def same_objects(answer, rng, device):
     net, _ = block(rng, device)
     before = dict(net.named_parameters())
@@ -266,7 +298,7 @@ def survives(answer, rng, device):
     )
 
 
-@check("each draw is a new one")
+@check("each draw is a new one", holds="No seed is set: a second call draws other weights.")
 def new_draws(answer, rng, device):
     net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2)).double().to(device)
     answer.init_net(net)
@@ -459,6 +491,13 @@ def init_net(model):
     for m in layers(model):
         nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
     finish(model)
+
+
+@hinted(1, reaches=conv_weights)
+def init_net(model):
+    for m in model.modules():
+        if isinstance(m, (nn.Linear, nn.Conv2d)):
+            nn.init.kaiming_normal_(m.weight, nonlinearity="relu")
 
 
 @accepted("by the formula, under no_grad")

@@ -8,12 +8,20 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_raises,
     expect_true,
+    hinted,
     mutant,
+)
+
+background(
+    "A helper that runs in the middle",
+    "Write `predict`.",
+    "Mind two things that `model.train()` at the end gets wrong.",
 )
 
 shows = ["autograd/grad_modes"]
@@ -70,7 +78,7 @@ def wanted(net, x):
         return copy.deepcopy(net).eval()(x)
 
 
-@check("the model runs in eval mode")
+@check("the model runs in eval mode", holds="model(x) in eval mode")
 def evaluates(answer, rng, device):
     net, n = model(rng, device)
     for training in (True, False):
@@ -103,7 +111,7 @@ def root_flag(answer, rng, device):
     expect_equal(answer.predict(drop, x), x, name="what a single Dropout makes of x", hint=EVAL)
 
 
-@check("the result has no history")
+@check("the result has no history", holds="computed without a graph, even if x requires grad")
 def no_history(answer, rng, device):
     net, n = model(rng, device)
     x = torch.randn(3, n, device=device, requires_grad=True)
@@ -117,7 +125,7 @@ def no_history(answer, rng, device):
     )
 
 
-@check("parameters and buffers do not move")
+@check("parameters and buffers do not move", holds="Parameters, buffers")
 def state_stays(answer, rng, device):
     net, n = model(rng, device)
     net.train()
@@ -142,7 +150,14 @@ def expect_modes(net, modes, when, hint=RESTORE):
         )
 
 
-@check("each module is in its own mode again")
+@check(
+    "each module is in its own mode again",
+    holds=[
+        "It must leave the model as it found it.",
+        "Afterwards each module is in the mode it was in before",
+    ],
+    both_sides=True,
+)
 def modes_back(answer, rng, device):
     for training in (True, False, None):
         net, n = model(rng, device)
@@ -158,7 +173,7 @@ def modes_back(answer, rng, device):
     expect_modes(net, modes, "afterwards")
 
 
-@check("a module with two parents, too")
+@check("a module with two parents, too", holds="a module can have two parents")
 def two_parents(answer, rng, device):
     net, n = model(rng, device)
     net.train()
@@ -172,7 +187,11 @@ def two_parents(answer, rng, device):
     )
 
 
-@check("if the model raises, all is put back as well")
+@check(
+    "if the model raises, all is put back as well",
+    holds=["And the model may raise.", "the error reaches the caller"],
+    both_sides=True,
+)
 def after_an_error(answer, rng, device):
     net, n = model(rng, device)
     net.append(Breaks())
@@ -185,7 +204,7 @@ def after_an_error(answer, rng, device):
     expect_true(torch.is_grad_enabled(), "after an error, grad mode is left off", hint=hint)
 
 
-@check("the caller's grad mode is as before")
+@check("the caller's grad mode is as before", holds="the caller's grad mode are as before")
 def grad_mode(answer, rng, device):
     net, n = model(rng, device)
     x = torch.randn(3, n, device=device)
@@ -329,6 +348,16 @@ def predict(model, x):
         if len(x) > 1:
             model.train()(x)
         out = model.eval()(x)
+    for m, mode in modes:
+        m.training = mode
+    return out
+
+
+@hinted(1, reaches=root_flag)
+def predict(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    out = model(x)
     for m, mode in modes:
         m.training = mode
     return out

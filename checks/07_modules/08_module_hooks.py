@@ -7,13 +7,21 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_equal,
     expect_raises,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "A model arrives without documentation.",
+    "Write `record_shapes`.",
+    "It may run in a server's memory",
 )
 
 PATHS = "named_modules() gives every module its path, nested ones too: 2.0 is child 0 of child 2."
@@ -103,7 +111,10 @@ def hooks_of(net):
     )
 
 
-@check("each leaf has its own name and shape")
+@check(
+    "each leaf has its own name and shape",
+    holds=["You want its shapes, layer by layer, from one run.", "Names as in named_modules()"],
+)
 def own_names(answer, rng, device):
     net, x, shapes = conv_net(rng, device)
     got = record(answer, net, x)
@@ -114,7 +125,10 @@ def own_names(answer, rng, device):
         expect_equal(got[name], shape, name=f"the shape of {name!r}", hint=OUTPUT)
 
 
-@check("containers are left out, and leaves that did not run")
+@check(
+    "containers are left out, and leaves that did not run",
+    holds=["A leaf is a module without children", "A leaf that did not run is left out"],
+)
 def leaves_only(answer, rng, device):
     n, rows = rng.randrange(2, 6), rng.randrange(1, 5)
     net = Odd(n).to(device)
@@ -127,7 +141,10 @@ def leaves_only(answer, rng, device):
     expect_true(not extra, f"there are entries for {extra}", hint=hint)
 
 
-@check("of a leaf that runs twice, the last output counts")
+@check(
+    "of a leaf that runs twice, the last output counts",
+    holds="of one that ran several times, the last output counts",
+)
 def last_output(answer, rng, device):
     n, rows = rng.randrange(2, 6), rng.randrange(1, 5)
     net = Odd(n).to(device)
@@ -137,7 +154,7 @@ def last_output(answer, rng, device):
     expect_equal(got["twice"], (rows, 4 * n), name="the shape of 'twice'", hint=hint)
 
 
-@check("a model may be a leaf, and an output empty or a scalar")
+@check("a model may be a leaf, and an output empty or a scalar", holds="perhaps a leaf itself")
 def single(answer, rng, device):
     n = rng.randrange(1, 6)
     layer = nn.Linear(n, 3).to(device)
@@ -151,7 +168,10 @@ def single(answer, rng, device):
     expect_equal(got, {"": ()}, name="for a 0-d tensor, the result", hint=hint)
 
 
-@check("the model is called once, as its users call it")
+@check(
+    "the model is called once, as its users call it",
+    holds="it is called once, as its users call it, so that hooks of others run too",
+)
 def called_once(answer, rng, device):
     net, x, _ = conv_net(rng, device)
     runs = []
@@ -184,7 +204,7 @@ def outputs_stay(answer, rng, device):
     )
 
 
-@check("no hook is left, and the dict grows no more")
+@check("no hook is left, and the dict grows no more", holds="So it leaves no hook behind")
 def nothing_left(answer, rng, device):
     net, x, _ = conv_net(rng, device)
     before = hooks_of(net)
@@ -195,7 +215,10 @@ def nothing_left(answer, rng, device):
     expect_equal(got, noted, name="the result, after the model ran again", hint=GONE)
 
 
-@check("no hook is left when the model raises")
+@check(
+    "no hook is left when the model raises",
+    holds=["not even if the model raises in the middle", "the error goes on to the caller"],
+)
 def nothing_left_after_an_error(answer, rng, device):
     n = rng.randrange(2, 6)
     breaks = Breaks()
@@ -208,7 +231,10 @@ def nothing_left_after_an_error(answer, rng, device):
     expect_equal(left, 0, name="the number of hooks that are left after an error", hint=GONE)
 
 
-@check("modes and grad mode are as before")
+@check(
+    "modes and grad mode are as before",
+    holds="the modules' modes and the grad mode are as before",
+)
 def modes_stay(answer, rng, device):
     n, breaks = rng.randrange(2, 6), Breaks()
     for when, ending in (("afterwards", ()), ("after an error in the model", (breaks, breaks))):
@@ -229,7 +255,7 @@ def modes_stay(answer, rng, device):
             expect_equal(now, recording, name=what, hint=AS_BEFORE)
 
 
-@check("the hooks of others are still there")
+@check("the hooks of others are still there", holds="Hooks of others are still there.")
 def others(answer, rng, device):
     net, x, _ = conv_net(rng, device)
     runs = []
@@ -523,6 +549,15 @@ def record_shapes(model, x):
     finally:
         for m in model.modules():
             m._forward_hooks.clear()
+    return shapes
+
+
+@hinted(1, reaches=own_names)
+def record_shapes(model, x):
+    shapes = {}
+    for name, m in model.named_modules():
+        m.register_forward_hook(lambda m, args, out, name=name: shapes.update({name: out.shape}))
+    model.forward(x)
     return shapes
 
 

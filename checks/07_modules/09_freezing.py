@@ -7,12 +7,16 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
+    hinted,
     mutant,
 )
+
+background("Fine-tuning: a backbone that somebody", "One thing must get through.")
 
 MODE = "train() reaches every child. Override it, let nn.Module do its work, and put the backbone "
 MODE += "back into eval mode. A fresh module is in training mode too."
@@ -47,7 +51,7 @@ def expect_same_state(module, before, when, hint):
         expect_equal(value, before[name], name=f"{when}, the backbone's {name}", hint=hint)
 
 
-@check("the output is head(backbone(x))")
+@check("the output is head(backbone(x))", holds="forward(x): head(backbone(x))")
 def output(answer, rng, device):
     for dtype in (torch.float32, torch.float64):
         body, n, m = backbone(rng, device, dtype)
@@ -61,7 +65,11 @@ def output(answer, rng, device):
         expect_close(model(x), wanted, name="the result in eval mode", hint=hint)
 
 
-@check("the two modules are held, and no copies")
+@check(
+    "the two modules are held, and no copies",
+    holds="Write the module that holds both.",
+    both_sides=True,
+)
 def held(answer, rng, device):
     model, body, head, _ = built(answer, rng, device)
     hint = "Assign the modules that came in to self.backbone and self.head."
@@ -73,7 +81,11 @@ def held(answer, rng, device):
     expect_equal(names, {"backbone", "head"}, name="the set of prefixes in state_dict()", hint=hint)
 
 
-@check("only the head's parameters train")
+@check(
+    "only the head's parameters train",
+    holds=["its parameters have requires_grad False and no .grad", "The head trains"],
+    both_sides=True,
+)
 def trainable(answer, rng, device):
     model, _, head, n = built(answer, rng, device)
     model.train()
@@ -93,14 +105,25 @@ def trainable(answer, rng, device):
         )
 
 
-@check("no old gradient is left in the backbone")
+@check(
+    "no old gradient is left in the backbone",
+    holds="its parameters have requires_grad False and no .grad",
+    both_sides=True,
+)
 def old_gradients(answer, rng, device):
     _, body, _, _ = built(answer, rng, device)
     stale = sum(p.grad is not None for p in body.parameters())
     expect_equal(stale, 0, name="the number of backbone parameters with a .grad", hint=OPTIMIZER)
 
 
-@check("an optimizer that holds everything leaves the backbone alone")
+@check(
+    "an optimizer that holds everything leaves the backbone alone",
+    holds=[
+        "They give the optimizer *all* parameters, with weight decay",
+        "Its values stay the same to the last bit.",
+    ],
+    both_sides=True,
+)
 def careless_optimizer(answer, rng, device):
     model, body, head, n = built(answer, rng, device)
     before, head_before = snapshot(body), snapshot(head)
@@ -122,7 +145,14 @@ def careless_optimizer(answer, rng, device):
     )
 
 
-@check("statistics stay, whatever mode is set")
+@check(
+    "statistics stay, whatever mode is set",
+    holds=[
+        "It keeps the backbone as it is, even in careless hands.",
+        "the backbone is always in eval mode, whichever mode the whole is set to",
+    ],
+    both_sides=True,
+)
 def statistics(answer, rng, device):
     model, body, _, n = built(answer, rng, device)
     before = snapshot(body)
@@ -156,7 +186,10 @@ def dropout(answer, rng, device):
     )
 
 
-@check("the head and the whole follow train() and eval()")
+@check(
+    "the head and the whole follow train() and eval()",
+    holds=["follows train() and eval() as usual", "returns the module itself"],
+)
 def modes(answer, rng, device):
     model, body, head, _ = built(answer, rng, device)
     hint = "Pass the mode on: `super().train(mode)`. Then the backbone alone goes back to eval."
@@ -182,7 +215,14 @@ def modes(answer, rng, device):
         )
 
 
-@check("a gradient passes through to x")
+@check(
+    "a gradient passes through to x",
+    holds=[
+        "What comes in as x may be the output of something that learns",
+        "If x requires grad, it gets a gradient.",
+    ],
+    both_sides=True,
+)
 def through(answer, rng, device):
     model, body, head, n = built(answer, rng, device)
     model.eval()
@@ -342,6 +382,17 @@ class FineTune(Right):
     def forward(self, x):
         features = self.backbone(x)
         return self.head(torch.zeros_like(features) + features.mean())
+
+
+@hinted(1, reaches=trainable)
+class FineTune(nn.Module):
+    def __init__(self, backbone, head):
+        super().__init__()
+        self.backbone = backbone.requires_grad_(False).eval()
+        self.head = head
+
+    def forward(self, x):
+        return self.head(self.backbone(x))
 
 
 @accepted("takes train away from the backbone itself")

@@ -7,12 +7,20 @@ from torch.nn.utils.parametrize import is_parametrized, register_parametrization
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Its inverse is log(e^y - 1).",
+    "`torch.expm1(y)` is e^y - 1",
+    "But e^y - 1 is also",
 )
 
 BACK = "softplus(right_inverse(v)) must be v. Then the weight begins as it was, and what is "
@@ -58,7 +66,13 @@ def positive(answer, layer):
     return got
 
 
-@check("the weight begins as |old weight| + 0.001")
+@check(
+    "the weight begins as |old weight| + 0.001",
+    holds=[
+        "Write `make_positive` for layers that exist, trained ones among them.",
+        "at first: |old weight| + 0.001",
+    ],
+)
 def begins(answer, rng, device):
     for layer in layers(rng, device):
         wanted = layer.weight.detach().double().abs() + 1e-3
@@ -67,7 +81,11 @@ def begins(answer, rng, device):
         expect_close(got, wanted, name=name, dtype=layer.weight.dtype, hint=BACK, nan_hint=LOG)
 
 
-@check("from 0 to 1000, every value is kept")
+@check(
+    "from 0 to 1000, every value is kept",
+    holds=["For y = 100 it is inf in float32.", "float32 or float64, |values| from 0 to 1000"],
+    both_sides=True,
+)
 def extremes(answer, rng, device):
     for dtype, rtol in ((torch.float32, 1e-4), (torch.float64, 1e-9)):
         layer = nn.Linear(8, 1).to(device, dtype)
@@ -81,7 +99,11 @@ def extremes(answer, rng, device):
         expect_close(got, wanted, rtol=rtol, atol=1e-9, name="the weight", hint=LARGE)
 
 
-@check("the weight is softplus of original")
+@check(
+    "the weight is softplus of original",
+    holds="P is softplus: `F.softplus(x)` is log(1 + e^x), positive for every x",
+    both_sides=True,
+)
 def is_softplus(answer, rng, device):
     for layer in layers(rng, device):
         positive(answer, layer)
@@ -99,7 +121,9 @@ def is_softplus(answer, rng, device):
         )
 
 
-@check("original is the object that was the weight")
+@check(
+    "original is the object that was the weight", holds="which is the object that was the weight"
+)
 def same_object(answer, rng, device):
     for layer in layers(rng, device):
         before = dict(layer.named_parameters())
@@ -119,7 +143,7 @@ def same_object(answer, rng, device):
         )
 
 
-@check("the bias stays as it is")
+@check("the bias stays as it is", holds="Other parameters stay as they are.")
 def bias(answer, rng, device):
     layer = nn.Linear(rng.randrange(2, 6), 3).to(device)
     before = layer.bias.detach().clone()
@@ -127,7 +151,11 @@ def bias(answer, rng, device):
     expect_equal(layer.bias, before, name="the bias", hint="Only the weight is to be positive.")
 
 
-@check("large steps leave the weight positive, and move it")
+@check(
+    "large steps leave the weight positive, and move it",
+    holds="its weights must be positive, or more evidence could lower the sum",
+    both_sides=True,
+)
 def trains(answer, rng, device):
     n, m = rng.randrange(2, 6), rng.randrange(2, 6)
     layer = nn.Linear(n, m).to(device)
@@ -165,7 +193,7 @@ def works(answer, rng, device):
     expect_close(layer(x), wanted, name="the layer's output", hint=BACK, nan_hint=LOG)
 
 
-@check("positive values can be assigned")
+@check("positive values can be assigned", holds="layer.weight = v, later on, gives it the values v")
 def assigned(answer, rng, device):
     layer = positive(answer, nn.Linear(4, 3).to(device))
     for scale in (1, 300, 1e-6):
@@ -353,6 +381,15 @@ def make_positive(layer):
     shift(layer)
     register_parametrization(layer, "weight", Softplus())
     return layer
+
+
+@hinted(1, reaches=begins)
+class Positive(nn.Module):
+    def forward(self, x):
+        return F.softplus(x)
+
+    def right_inverse(self, y):
+        return torch.log(torch.expm1(y))
 
 
 @accepted("registers first, then assigns")

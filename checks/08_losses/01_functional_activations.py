@@ -6,12 +6,19 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "Build the activation of a transformer's feed-forward part",
+    "First the function",
 )
 
 FORMULA = (
@@ -35,7 +42,16 @@ def numbers(rng, device, *shape, dtype=torch.float32):
     return x.to(device, dtype)
 
 
-@check("gelu: x times the share below x", forbid=("torch.nn.functional.gelu",))
+@check(
+    "gelu: x times the share below x",
+    holds=[
+        "torch's own gelu is off limits.",
+        "Exact means exact",
+        "x times the share of a normal distribution below x.",
+    ],
+    both_sides=True,
+    forbid=("torch.nn.functional.gelu",),
+)
 def values(answer, rng, device):
     x = numbers(rng, device, rng.randrange(50, 70))
     expect_close(answer.gelu(x), exact(x), dtype=x.dtype, name="gelu(x)", hint=FORMULA)
@@ -54,7 +70,11 @@ def tails(answer, rng, device):
     )
 
 
-@check("gelu: any shape and layout, and x stays as it is")
+@check(
+    "gelu: any shape and layout, and x stays as it is",
+    holds=["float32 or float64", "any shape, empty too", "finite; stays as it is"],
+    side="float32",
+)
 def shapes(answer, rng, device):
     for shape in ((3, 5), (4, 1, 2), (1,), (), (0, 3)):
         x = numbers(rng, device, *shape)
@@ -63,14 +83,18 @@ def shapes(answer, rng, device):
         expect_close(got, exact(x), dtype=x.dtype, name="gelu(x)", hint="Element by element.")
 
 
-@check("gelu: float64 keeps all its digits")
+@check(
+    "gelu: float64 keeps all its digits",
+    holds=["float32 or float64", "the shape and dtype of x, with all its digits"],
+    side="float64",
+)
 def digits(answer, rng, device):
     x = numbers(rng, device, rng.randrange(50, 70), dtype=torch.float64)
     got = answer.gelu(x)
     expect_close(got, exact(x), rtol=1e-9, atol=1e-12, name="gelu(x)", hint=EXACT)
 
 
-@check("gelu: the gradient is that of the formula")
+@check("gelu: the gradient is that of the formula", holds="the gradient is that of the formula")
 def gradient(answer, rng, device):
     x = numbers(rng, device, rng.randrange(5, 9), dtype=torch.float64).requires_grad_()
     out = answer.gelu(x)
@@ -87,7 +111,11 @@ def rate(rng):
     return rng.choice((0.2, 0.3, 0.6, 0.7))
 
 
-@check("GeluDropout: in evaluation it is gelu")
+@check(
+    "GeluDropout: in evaluation it is gelu",
+    holds=["In evaluation it is gelu.", "It follows `train()` and `eval()` of the model around it"],
+    both_sides=True,
+)
 def evaluation(answer, rng, device):
     x = numbers(rng, device, 6, 40)
     model = nn.Sequential(answer.GeluDropout(rate(rng))).to(device).eval()
@@ -96,7 +124,14 @@ def evaluation(answer, rng, device):
     expect_close(model(x), exact(x), dtype=x.dtype, name="after train().eval(), it", hint=MODE)
 
 
-@check("GeluDropout: in training each element is 0 or divided by 1 - p")
+@check(
+    "GeluDropout: in training each element is 0 or divided by 1 - p",
+    holds=[
+        "Then `GeluDropout`: gelu, and then dropout on its result.",
+        "each element is set to 0 with the probability `p`, and what is left is divided by 1 - p",
+    ],
+    both_sides=True,
+)
 def training(answer, rng, device):
     p = rate(rng)
     x = numbers(rng, device, 100, 40) + 0.01
@@ -111,7 +146,11 @@ def training(answer, rng, device):
     expect_close(out, wanted, dtype=x.dtype, name="what was kept", hint=hint)
 
 
-@check("GeluDropout: each call in training draws again")
+@check(
+    "GeluDropout: each call in training draws again",
+    holds="Each call draws anew.",
+    both_sides=True,
+)
 def fresh(answer, rng, device):
     x = numbers(rng, device, 200) + 0.01
     block = answer.GeluDropout(0.5).to(device).train()
@@ -120,7 +159,10 @@ def fresh(answer, rng, device):
     expect_true(not same, message, hint="Draw in forward.")
 
 
-@check("GeluDropout: p = 0 drops nothing, and nothing becomes a parameter")
+@check(
+    "GeluDropout: p = 0 drops nothing, and nothing becomes a parameter",
+    holds=["0 <= p < 1", "It has no parameters and no buffers."],
+)
 def bare(answer, rng, device):
     x = numbers(rng, device, 3, 5)
     block = answer.GeluDropout(0.0).to(device)
@@ -291,6 +333,11 @@ class GeluDropout(nn.Module):
 
     def forward(self, x):
         return F.dropout(right(x), self.p.item(), self.training)
+
+
+@hinted(1, reaches=gradient)
+def gelu(x):
+    return x * (1 + torch.erf(x / 2**0.5)) / 2
 
 
 @accepted("writes the tail of the distribution")

@@ -5,12 +5,16 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
 )
+
+background("Write the loss that language models are trained with")
 
 CLASSES = (
     "Place t scores token t + 1, so the last place and the first token drop out. And the classes "
@@ -63,20 +67,32 @@ def compare(answer, logits, tok, pad, hint):
     expect_close(got, right, dtype=logits.dtype, name="lm_loss", hint=hint)
 
 
-@check("place t predicts token t + 1")
+@check(
+    "place t predicts token t + 1",
+    holds=["the mean over all next tokens", "[b, t] scores token t + 1 of row b"],
+)
 def shifted(answer, rng, device):
     for b in (2, 3):
         t, v = rng.sample(range(4, 8), 2)
         compare(answer, scores(rng, device, b, t, v), texts(device, b, t, v), -100, CLASSES)
 
 
-@check("the classes are found where T equals V, too")
+@check("the classes are found where T equals V, too", holds="logits: (B, T, V)")
 def square(answer, rng, device):
     for n in (4, 5, 6):
         compare(answer, scores(rng, device, n, n, n), texts(device, n, n, n), -100, CLASSES)
 
 
-@check("padding does not count, wherever it stands")
+@check(
+    "padding does not count, wherever it stands",
+    holds=[
+        "Padding may stand anywhere in a row.",
+        "A place counts when its *next* token is not `pad`, whatever it holds itself.",
+        "The mean loss over all next tokens that are not pad.",
+        "from 0 to V - 1, or pad",
+    ],
+    both_sides=True,
+)
 def padded(answer, rng, device):
     basic(answer, rng, device)
     t, v = rng.randint(6, 8), 5
@@ -88,7 +104,10 @@ def padded(answer, rng, device):
             compare(answer, scores(rng, device, 1, t, v), tok, pad, PADDING)
 
 
-@check("pad may lie outside the vocabulary")
+@check(
+    "pad may lie outside the vocabulary",
+    holds="`pad` may be any int, also one outside the vocabulary such as -100.",
+)
 def outside(answer, rng, device):
     basic(answer, rng, device)
     t, v = rng.randint(4, 6), 4
@@ -99,7 +118,11 @@ def outside(answer, rng, device):
         compare(answer, scores(rng, device, 1, t, v), tok, pad, hint)
 
 
-@check("every token counts the same, in long rows and short ones")
+@check(
+    "every token counts the same, in long rows and short ones",
+    holds="Each of them counts the same, whichever row it is in",
+    both_sides=True,
+)
 def tokens_alike(answer, rng, device):
     basic(answer, rng, device)
     b, t, v = 3, 9, 6
@@ -113,7 +136,11 @@ def tokens_alike(answer, rng, device):
         compare(answer, logits, tok, pad, hint)
 
 
-@check("where no token counts, the loss is 0 and backward leaves zeros")
+@check(
+    "where no token counts, the loss is 0 and backward leaves zeros",
+    holds=["If not a single next token counts, the loss is 0", "B and T are 1 or more"],
+    both_sides=True,
+)
 def nothing(answer, rng, device):
     b, v, pad = rng.randint(1, 3), 4, rng.choice((0, 2, -100))
     for t, filled in ((1, False), (5, True)):
@@ -128,7 +155,7 @@ def nothing(answer, rng, device):
         expect_close(grad, torch.zeros_like(logits), name="the gradient", hint=EMPTY)
 
 
-@check("each place gets its own gradient")
+@check("each place gets its own gradient", holds="the mean over all next tokens")
 def gradient(answer, rng, device):
     basic(answer, rng, device)
     b, t, v, pad = 2, rng.randint(4, 6), 5, 0
@@ -150,7 +177,11 @@ def gradient(answer, rng, device):
     expect_close(got, right, dtype=logits.dtype, name="the gradient", hint=hint)
 
 
-@check("one row, two places, float64, inputs left alone")
+@check(
+    "one row, two places, float64, inputs left alone",
+    holds=["float32 or float64", "The scores and the tokens keep their values."],
+    both_sides=True,
+)
 def edges(answer, rng, device):
     basic(answer, rng, device)
     logits, tok = scores(rng, device, 1, 2, 5), texts(device, 1, 2, 5)
@@ -273,6 +304,11 @@ def lm_loss(logits, tok, pad):
 def lm_loss(logits, tok, pad):
     tok[:, 0] = -100
     return mean_of(logits[:, :-1], tok[:, 1:], pad)
+
+
+@hinted(1, reaches=square)
+def lm_loss(logits, tok, pad):
+    return F.cross_entropy(logits[:, :-1].transpose(1, 2), tok[:, 1:])
 
 
 @accepted("transposes, and masks the losses")

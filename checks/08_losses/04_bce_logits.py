@@ -5,15 +5,19 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
 )
 
 shows = ["maths/special_stable", "memory/silent_broadcast"]
+
+background("Write the loss from the score.")
 
 FORMULA = "y * log sigmoid(z) + (1 - y) * log sigmoid(-z), a minus, and the mean of all elements."
 BOUND = (
@@ -74,6 +78,12 @@ def gradient(answer, z, y, **options):
 
 @check(
     "the mean over all elements",
+    holds=[
+        "torch's two binary cross-entropies are off limits",
+        "The mean binary cross-entropy over all elements.",
+        "N elements",
+    ],
+    both_sides=True,
     forbid=(
         "torch.nn.functional.binary_cross_entropy",
         "torch.nn.functional.binary_cross_entropy_with_logits",
@@ -85,7 +95,11 @@ def values(answer, rng, device):
         compare(answer, z, labels(z), FORMULA)
 
 
-@check("scores of 200 and 10000 keep their loss")
+@check(
+    "scores of 200 and 10000 keep their loss",
+    holds="Scores may be as large as 1e4, either sign.",
+    both_sides=True,
+)
 def far(answer, rng, device):
     size = rng.uniform(150, 250)
     for z, y in ((-size, 1.0), (size, 0.0), (-size, 0.0), (size, 1.0), (-1e4, 1.0), (1e4, 0.0)):
@@ -93,7 +107,11 @@ def far(answer, rng, device):
         compare(answer, z, y, BOUND)
 
 
-@check("far out, the gradient is still the error")
+@check(
+    "far out, the gradient is still the error",
+    holds=["everywhere: far out, and at z = 0", "part of the graph"],
+    side="far out",
+)
 def far_gradient(answer, rng, device):
     size = rng.uniform(150, 250)
     z = torch.tensor([-size, size, -size, size, -30.0, 20.0, 1e4], device=device)
@@ -103,7 +121,11 @@ def far_gradient(answer, rng, device):
     expect_close(got, wanted, dtype=z.dtype, name="the gradient", hint=SLOPE)
 
 
-@check("near 0 and at 0, the gradient is the error")
+@check(
+    "near 0 and at 0, the gradient is the error",
+    holds="everywhere: far out, and at z = 0",
+    side="at 0",
+)
 def near_gradient(answer, rng, device):
     z = scores(rng, device, 6, 5).contiguous()
     z[0] = 0
@@ -113,7 +135,14 @@ def near_gradient(answer, rng, device):
     expect_close(got, wanted, dtype=z.dtype, name="the gradient", hint=SLOPE)
 
 
-@check("pos_weight: a number, 0 and 1 among them")
+@check(
+    "pos_weight: a number, 0 and 1 among them",
+    holds=[
+        "None, a number from 0, or a tensor of z's dtype",
+        "The mean still divides by the number of elements",
+    ],
+    side="a number",
+)
 def number(answer, rng, device):
     basic(answer, rng, device)
     z = scores(rng, device, 40)
@@ -126,7 +155,11 @@ def number(answer, rng, device):
     expect_close(got, wanted, dtype=z.dtype, name="the gradient", hint=WEIGHT)
 
 
-@check("pos_weight: one number per label")
+@check(
+    "pos_weight: one number per label",
+    holds="None, a number from 0, or a tensor of z's dtype",
+    side="a tensor",
+)
 def per_label(answer, rng, device):
     basic(answer, rng, device)
     n, count = rng.sample(range(3, 8), 2)
@@ -137,7 +170,11 @@ def per_label(answer, rng, device):
     compare(answer, z, labels(z), "A tensor of rank 0 is a weight, too.", pos_weight=one)
 
 
-@check("soft labels are between the two")
+@check(
+    "soft labels are between the two",
+    holds=["`y` may be anything from 0 to 1", "a factor of the term with y"],
+    both_sides=True,
+)
 def soft(answer, rng, device):
     basic(answer, rng, device)
     z = scores(rng, device, 30)
@@ -147,7 +184,11 @@ def soft(answer, rng, device):
     compare(answer, z, y, hint, pos_weight=rng.uniform(2, 6))
 
 
-@check("shapes that differ are a ValueError that names both")
+@check(
+    "shapes that differ are a ValueError that names both",
+    holds=["`z` and `y` must have equal shapes.", "a ValueError whose text names both"],
+    both_sides=True,
+)
 def shapes(answer, rng, device):
     n = rng.randint(3, 6)
     hint = "Compare the shapes before anything else: broadcasting would make (N, N) of (N, 1)."
@@ -166,7 +207,11 @@ def shapes(answer, rng, device):
         expect_true(named, message, hint=f"It says: {said}")
 
 
-@check("any shape and layout, float64, inputs left alone")
+@check(
+    "any shape and layout, float64, inputs left alone",
+    holds=["one element or more, float32 or float64", "All inputs keep their values."],
+    both_sides=True,
+)
 def edges(answer, rng, device):
     basic(answer, rng, device)
     for shape in ((), (1,), (1, 1), (2, 3, 4)):
@@ -351,6 +396,11 @@ def bce_logits(z, y, pos_weight=None):
     paired(z, y)
     no = (1 - y) * F.logsigmoid(-z)
     return -(y.mul_(factor(pos_weight)) * F.logsigmoid(z) + no).mean()
+
+
+@hinted(1, reaches=near_gradient)
+def bce_logits(z, y, pos_weight=None):
+    return -(y * F.logsigmoid(z) + (1 - y) * F.logsigmoid(-z)).mean()
 
 
 @accepted("uses softplus")

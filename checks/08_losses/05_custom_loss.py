@@ -4,13 +4,21 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_dtype,
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Segmentation marks the pixels",
+    "Its metric is the Dice score",
+    "Write the loss that goes with it",
 )
 
 FORMULA = "(2 * sum(p * t) + eps) / (sum(p) + sum(t) + eps), with p = sigmoid(logits); 1 minus it."
@@ -54,14 +62,18 @@ def compare(answer, z, t, hint, **options):
     expect_close(got, right, dtype=z.dtype, name="dice_loss", hint=hint)
 
 
-@check("one image: 1 minus the soft dice")
+@check("one image: 1 minus the soft dice", holds="The sums go over the pixels of one image.")
 def value(answer, rng, device):
     for _ in range(2):
         z = scores(rng, device, 1, *rng.sample(range(3, 9), 2))
         compare(answer, z, masks(z), FORMULA)
 
 
-@check("a batch: the mean of the images' scores")
+@check(
+    "a batch: the mean of the images' scores",
+    holds=["each image counts the same", "The mean over the images of 1 - dice."],
+    both_sides=True,
+)
 def batch(answer, rng, device):
     for b, h, w in (rng.sample(range(2, 7), 3), (4, 4, 4)):
         z = scores(rng, device, b, h, w)
@@ -72,7 +84,10 @@ def batch(answer, rng, device):
         compare(answer, z, t, OWN)
 
 
-@check("the logits get the gradient of the soft dice")
+@check(
+    "the logits get the gradient of the soft dice",
+    holds=["The gradient is that of the formula.", "part of the graph"],
+)
 def gradient(answer, rng, device):
     z = scores(rng, device, 1, 4, 5)
     t = masks(z)
@@ -90,7 +105,10 @@ def gradient(answer, rng, device):
     expect_close(got, right, dtype=z.dtype, name="the gradient", atol=1e-7, hint=hint)
 
 
-@check("an image with nothing on it: saying nothing is right")
+@check(
+    "an image with nothing on it: saying nothing is right",
+    holds="On an image without a single pixel of it",
+)
 def empty(answer, rng, device):
     for size in (20.0, 200.0):
         z = torch.full((1, 3, 4), -size, device=device)
@@ -100,7 +118,7 @@ def empty(answer, rng, device):
     compare(answer, z, torch.zeros_like(z), NOTHING)
 
 
-@check("eps is the caller's")
+@check("eps is the caller's", holds="eps: a number above 0")
 def smoothing(answer, rng, device):
     z = scores(rng, device, 1, 3, 5)
     t = masks(z)
@@ -109,7 +127,15 @@ def smoothing(answer, rng, device):
         compare(answer, z, t, "The function has an argument for it.", eps=eps)
 
 
-@check("masks of any dtype, and a loss of the logits' dtype")
+@check(
+    "masks of any dtype, and a loss of the logits' dtype",
+    holds=[
+        "as bool, as integers, as float64",
+        "the dtype of the logits, whatever the mask is",
+        "0 and 1 as bool, integer or float",
+    ],
+    both_sides=True,
+)
 def dtypes(answer, rng, device):
     z = scores(rng, device, 1, 4, 3)
     compare(answer, z, masks(z), FORMULA)
@@ -123,7 +149,11 @@ def dtypes(answer, rng, device):
     compare(answer, torch.zeros(1, 20, 20, device=device), full, "400 pixels are not 144 in uint8.")
 
 
-@check("float64, sizes of 1, inputs left alone")
+@check(
+    "float64, sizes of 1, inputs left alone",
+    holds=["float32 or float64", "B, H, W at least 1", "Logits and mask keep their values."],
+    both_sides=True,
+)
 def edges(answer, rng, device):
     one, more = scores(rng, device, 1, 3, 4), scores(rng, device, 2, 3, 4)
     compare(answer, one, masks(one), FORMULA)
@@ -259,6 +289,12 @@ def dice_loss(logits, target, eps=1.0):
     if not logits.requires_grad:
         return soft(torch.logit(logits.sigmoid_()), target, eps).mean()
     return soft(logits, target, eps).mean()
+
+
+@hinted(1, reaches=value)
+def dice_loss(logits, target, eps=1.0):
+    p = logits.sigmoid()
+    return 1 - (2 * (p * target).sum() + eps) / (p.sum() + target.sum() + eps)
 
 
 @accepted("sums over two dimensions, and converts by where")

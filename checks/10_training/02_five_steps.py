@@ -7,7 +7,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tensortutor.checking import accepted, check, expect_close, expect_equal, expect_true, mutant
+from tensortutor.checking import (
+    accepted,
+    check,
+    expect_close,
+    expect_equal,
+    expect_true,
+    hinted,
+    mutant,
+)
 
 shows = ["autograd/accumulation"]
 
@@ -81,7 +89,11 @@ def same(theirs, right, hint):
         expect_close(p, q, name=f"{name} after the epoch", hint=hint)
 
 
-@check("the model learns from every batch")
+@check(
+    "the model learns from every batch",
+    holds="which trains on the batches of a loader, once each,",
+    both_sides=True,
+)
 def learns(answer, rng, device):
     sizes = [4] * rng.randrange(2, 5)
     model = network(device)
@@ -97,7 +109,9 @@ def learns(answer, rng, device):
     expect_true(moved, "no parameter has changed", hint=hint)
 
 
-@check("each step uses the gradient of its own batch")
+@check(
+    "each step uses the gradient of its own batch", holds="with the gradient of that batch alone"
+)
 def own_gradient(answer, rng, device):
     batches = data(device, [4, 4, 2])
     model = network(device)
@@ -122,7 +136,10 @@ def own_gradient(answer, rng, device):
     answer.train_epoch(model, iter(batches), opt, F.mse_loss)
 
 
-@check("gradients that others left are not used")
+@check(
+    "gradients that others left are not used",
+    holds="perhaps in eval mode, perhaps with gradients in .grad",
+)
 def stale(answer, rng, device):
     batches = data(device, [4, 4, 2])
     theirs, right = follow(
@@ -131,7 +148,10 @@ def stale(answer, rng, device):
     same(theirs, right, "The model arrived with 99 in each .grad. Clear before the first backward.")
 
 
-@check("the parameters end where they should, with any optimizer")
+@check(
+    "the parameters end where they should, with any optimizer",
+    holds=["A batch has one forward pass, one loss and one step", "a torch.optim optimizer"],
+)
 def end(answer, rng, device):
     for make in (
         lambda m: sgd(m, lr=0.2, momentum=0.9),
@@ -142,7 +162,15 @@ def end(answer, rng, device):
             same(theirs, right, "Per batch: one forward, one backward, one step, on that batch.")
 
 
-@check("the loss is a mean over samples, before each update")
+@check(
+    "the loss is a mean over samples, before each update",
+    holds=[
+        "returns the mean loss per sample",
+        "The mean is over all samples, and each loss is that before the update.",
+        "The batches may differ in size.",
+    ],
+    both_sides=True,
+)
 def mean_loss(answer, rng, device):
     for sizes in ([4, 4, 2], [5, 1], [3]):
         model = network(device)
@@ -166,7 +194,10 @@ def mean_loss(answer, rng, device):
         expect_true(abs(got - right) < 1e-4 * (1 + right), message, hint=hint)
 
 
-@check("the model is in training mode, and stays so")
+@check(
+    "the model is in training mode, and stays so",
+    holds="It trains in training mode, and stays in it.",
+)
 def mode(answer, rng, device):
     for training in (False, True):
         model = network(device, nn.Dropout(0.5)).train(training)
@@ -199,7 +230,25 @@ class Marked(torch.autograd.Function):
         return grad, None
 
 
-@check("no graph of an earlier batch stays alive")
+@check(
+    "a list will do, and so will a generator",
+    holds="The loader may be a list or a generator",
+    both_sides=True,
+)
+def loaders(answer, rng, device):
+    batches = data(device, [3, rng.randrange(1, 5), 2])
+    for kind, loader in (("a list", list(batches)), ("a generator", (b for b in batches))):
+        theirs = network(device)
+        right = copy.deepcopy(theirs)
+        answer.train_epoch(theirs, loader, sgd(theirs, lr=0.1), F.mse_loss)
+        reference(right, batches, sgd(right, lr=0.1))
+        same(theirs, right, f"Here the loader is {kind}. Walk it once, and count as you go.")
+
+
+@check(
+    "no graph of an earlier batch stays alive",
+    holds="The graph of an earlier batch is not kept alive.",
+)
 def graphs(answer, rng, device):
     model, marks, most = network(device), [], 0
 
@@ -213,6 +262,60 @@ def graphs(answer, rng, device):
     hint = "A sum of losses is a tensor with a graph, and holds the graphs of all batches. Add up "
     hint += "numbers: loss.item()."
     expect_true(most <= 2, f"the graphs of {most} of 6 batches were alive at once", hint=hint)
+
+
+@hinted(1, reaches=end)
+def train_epoch(model, loader, opt, loss_fn):
+    total, n = 0.0, 0
+    for x, y in loader:
+        opt.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss
+        n += 1
+    return total / n
+
+
+@hinted(2, reaches=mean_loss)
+def train_epoch(model, loader, opt, loss_fn):
+    total, n = 0.0, 0
+    for x, y in loader:
+        opt.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss.item() * len(x)
+        n += len(x)
+    return total / n
+
+
+@mutant("walks the loader twice", caught_by=learns)
+def train_epoch(model, loader, opt, loss_fn):
+    model.train()
+    n, total = sum(len(x) for x, _ in loader), 0.0
+    for x, y in loader:
+        opt.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss.item() * len(x)
+    return total / n
+
+
+@mutant("asks for the next batch, which a list cannot give", caught_by=loaders)
+def train_epoch(model, loader, opt, loss_fn):
+    model.train()
+    total, n, pair = 0.0, 0, next(loader)
+    while pair is not None:
+        x, y = pair
+        opt.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        opt.step()
+        total, n = total + loss.item() * len(x), n + len(x)
+        pair = next(loader, None)
+    return total / n
 
 
 @mutant(

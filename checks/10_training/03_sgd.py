@@ -8,12 +8,16 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
+    hinted,
     mutant,
 )
+
+background("`p.sub_(t)` writes p - t into p.", "A tensor may be the key of a dict")
 
 shows = ["autograd/grad_modes"]
 
@@ -78,24 +82,40 @@ def agree(answer, rng, device, hint, rates=(0.1,), steps=4, **options):
             compare(params, others, hint, f"step {step}")
 
 
-@check("a step is lr times the gradient, in place")
+@check(
+    "a step is lr times the gradient, in place",
+    holds="with momentum and weight decay or without",
+    side="without",
+)
 def plain(answer, rng, device):
     agree(answer, rng, device, MOVE, rates=(0.1 + rng.random(),))
 
 
-@check("momentum is a fading sum")
+@check(
+    "momentum is a fading sum",
+    holds="with momentum and weight decay or without",
+    side="with momentum",
+)
 def momentum(answer, rng, device):
     agree(answer, rng, device, SUM, rates=(0.2,), momentum=0.5 + rng.random() / 2)
     agree(answer, rng, device, SUM, rates=(0.2,), momentum=0.9, steps=7)
 
 
-@check("weight decay is a part of the gradient")
+@check(
+    "weight decay is a part of the gradient",
+    holds="with momentum and weight decay or without",
+    side="with weight decay",
+)
 def decay(answer, rng, device):
     agree(answer, rng, device, DECAY, weight_decay=0.2 + rng.random())
     agree(answer, rng, device, LINES, weight_decay=0.3, momentum=0.8)
 
 
-@check("each group has its own lr, read in each step")
+@check(
+    "each group has its own lr, read in each step",
+    holds="Each group has a learning rate of its own, and others may change it between two steps.",
+    both_sides=True,
+)
 def groups(answer, rng, device):
     rates = (0.5, 0.1 * rng.random(), 1.5)
     agree(answer, rng, device, OWN, rates=rates)
@@ -113,7 +133,11 @@ def groups(answer, rng, device):
         compare(params, others, LINES, f"step {step}, with a lr changed before it")
 
 
-@check("a parameter without a gradient is skipped")
+@check(
+    "a parameter without a gradient is skipped",
+    holds="A parameter without a gradient is skipped, with its buffer; a gradient of zeros is a",
+    both_sides=True,
+)
 def skipped(answer, rng, device):
     params, others, mine, torchs = both(
         answer, rng, device, (0.2, 0.4), momentum=0.9, weight_decay=0.1
@@ -137,7 +161,7 @@ def skipped(answer, rng, device):
     compare(params, others, hint, "a step with gradients of zeros")
 
 
-@check("no gradient changes")
+@check("no gradient changes", holds="No .grad changes")
 def gradients(answer, rng, device):
     for options in ({}, {"momentum": 0.9}, {"momentum": 0.9, "weight_decay": 0.4}):
         params, others, mine, _ = both(answer, rng, device, (0.2,), **options)
@@ -150,7 +174,10 @@ def gradients(answer, rng, device):
                 expect_equal(old, q.grad, name=f".grad {i} after step {step}", hint=GRAD)
 
 
-@check("the buffer is no alias of a gradient")
+@check(
+    "the buffer is no alias of a gradient",
+    holds="nothing of what you keep changes when the caller writes into a .grad",
+)
 def aliases(answer, rng, device):
     params, others, mine, torchs = both(answer, rng, device, (0.2, 0.3), momentum=0.9)
     give(params, others)
@@ -168,7 +195,14 @@ def aliases(answer, rng, device):
             q.grad.copy_(p.grad)
 
 
-@check("parameters stay leaves, and autograd stays on")
+@check(
+    "parameters stay leaves, and autograd is on or off as before",
+    holds=[
+        "The parameters stay leaves that require gradients.",
+        "Autograd is on or off afterwards as it was before.",
+    ],
+    both_sides=True,
+)
 def graphless(answer, rng, device):
     params, others, mine, _ = both(answer, rng, device, (0.2,), momentum=0.9, weight_decay=0.1)
     for _ in range(2):
@@ -192,7 +226,11 @@ def graphless(answer, rng, device):
         )
 
 
-@check("a network goes the way that it goes with torch.optim.SGD")
+@check(
+    "a network goes the way that it goes with torch.optim.SGD",
+    holds=["without torch.optim", "It agrees with torch.optim.SGD in every step"],
+    both_sides=True,
+)
 def trains(answer, rng, device):
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).to(device)
     other = copy.deepcopy(model)
@@ -216,6 +254,22 @@ def trains(answer, rng, device):
     expect_true(not used, "it leaves the work to torch.optim", hint="Write the three lines.")
     hint = "The three lines for each parameter, in their order, with its own buffer."
     compare(model.parameters(), other.parameters(), hint, "5 steps")
+
+
+@hinted(1, reaches=plain)
+class SGD:
+    def __init__(self, groups, momentum=0.0, weight_decay=0.0):
+        self.groups = groups
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                p.sub_(group["lr"] * p.grad)
 
 
 @mutant("averages the gradients", caught_by=momentum)

@@ -9,12 +9,19 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_close,
     expect_equal,
     expect_true,
+    hinted,
     mutant,
+)
+
+background(
+    "Weight decay is for weights that multiply features.",
+    "It does a bias no good, and pulls the weight of a norm",
 )
 
 shows = ["training/sgd"]
@@ -82,13 +89,20 @@ def agree(answer, rng, device, hint, factors, **options):
             compare(params, others, hint, f"step {step}, with gradients of about {factor:g},")
 
 
-@check("the first step is lr, whatever the size of the gradient")
+@check(
+    "the first step is lr, whatever the size of the gradient",
+    holds="with the seven lines of the first step",
+)
 def first(answer, rng, device):
     for size in (1000.0, 100.0):
         agree(answer, rng, device, FIRST, (size,), lr=0.1 + rng.random() / 10, wd=0.0)
 
 
-@check("six steps with shrinking gradients")
+@check(
+    "six steps with shrinking gradients",
+    holds="It agrees with torch.optim.AdamW in every step.",
+    both_sides=True,
+)
 def averages(answer, rng, device):
     sizes = [1000.0 / 2**k for k in range(6)]
     agree(answer, rng, device, AVERAGES, sizes, lr=0.05, wd=0.0)
@@ -113,7 +127,10 @@ def decay(answer, rng, device):
     agree(answer, rng, device, DECAY, (1000.0, 100.0, 300.0), lr=0.1, wd=wd)
 
 
-@check("lr, betas, eps and wd are those of the call")
+@check(
+    "lr, betas, eps and wd are those of the call",
+    holds="lr, eps, wd: numbers; betas: b1 and b2",
+)
 def options(answer, rng, device):
     sizes = (100.0, 300.0, 200.0)
     agree(answer, rng, device, OPTIONS, sizes)
@@ -123,7 +140,13 @@ def options(answer, rng, device):
     agree(answer, rng, device, OPTIONS, sizes, lr=0.1, betas=(0.9, 0.0))
 
 
-@check("a parameter without a gradient is skipped")
+@check(
+    "a parameter without a gradient is skipped",
+    holds=[
+        "A parameter without a gradient is skipped: no decay, and its m, v and t stay.",
+        "t is a parameter's own: it counts the steps in which this parameter took part.",
+    ],
+)
 def skipped(answer, rng, device):
     params, others, mine, torchs = both(answer, rng, device, lr=0.1, wd=0.5)
     for missing in ((1, 4), (), (0, 4), (2, 3, 5), ()):
@@ -137,7 +160,10 @@ def skipped(answer, rng, device):
         compare(params, others, NONE + AFTER, f"a step with no gradient at {list(missing)}")
 
 
-@check("no gradient changes, and none is kept")
+@check(
+    "no gradient changes, and none is kept",
+    holds="No .grad changes, and nothing of what you keep changes when the caller writes",
+)
 def gradients(answer, rng, device):
     params, others, mine, torchs = both(answer, rng, device, lr=0.1, betas=(0.0, 0.5), wd=0.3)
     give(params, others)
@@ -159,7 +185,14 @@ def gradients(answer, rng, device):
             q.grad.copy_(p.grad)
 
 
-@check("parameters stay leaves, and autograd is on or off as before")
+@check(
+    "parameters stay leaves, and autograd is on or off as before",
+    holds=[
+        "The parameters stay leaves that require gradients.",
+        "Autograd is on or off afterwards as it was before.",
+    ],
+    both_sides=True,
+)
 def graphless(answer, rng, device):
     params, others, mine, _ = both(answer, rng, device, lr=0.1)
     for _ in range(2):
@@ -181,7 +214,10 @@ def graphless(answer, rng, device):
     expect_true(not on, "autograd is on after a step() that was taken under no_grad", hint=hint)
 
 
-@check("float64 parameters have their state in float64")
+@check(
+    "float64 parameters have their state in float64",
+    holds="m and v have the dtype of their parameter.",
+)
 def in_float64(answer, rng, device):
     for size in (1.0, 1e-3):
         params, others, mine, torchs = both(answer, rng, device, torch.float64, lr=0.1)
@@ -193,7 +229,11 @@ def in_float64(answer, rng, device):
             compare(params, others, hint, f"step {step} in float64")
 
 
-@check("a generator will do")
+@check(
+    "a generator will do",
+    holds="It takes parameters or groups",
+    side="parameters",
+)
 def generator(answer, rng, device):
     params = leaves(rng, device)
     others = twins(params)
@@ -222,7 +262,10 @@ def functions_run(folder):
         sys.setprofile(before)
 
 
-@check("it is built without torch.optim")
+@check(
+    "it is built without torch.optim",
+    holds="and without torch.optim",
+)
 def own(answer, rng, device):
     params, others, mine, _ = both(answer, rng, device, lr=0.1)
     give(params, others)
@@ -241,7 +284,11 @@ SORT = (
 SORT += "what does not require a gradient. model.parameters() names a shared weight once."
 
 
-@check("groups have a decay of their own, or that of the call")
+@check(
+    "groups have a decay of their own, or that of the call",
+    holds="It takes parameters or groups; a group without a decay of its own has that of the call.",
+    side="groups",
+)
 def grouped(answer, rng, device):
     params = leaves(rng, device)
     others = twins(params)
@@ -260,6 +307,14 @@ def grouped(answer, rng, device):
         opt.step()
         torchs.step()
         compare(params, others, GROUP, f"step {step} in groups with wd {wd:.2f}, 0.0 and none,")
+    one = leaves(rng, device)[:1]
+    other = twins(one)
+    opt = answer.AdamW([{"params": one, "wd": wd}], lr=0.1)
+    torchs = torch.optim.AdamW(other, lr=0.1, weight_decay=wd)
+    give(one, other)
+    opt.step()
+    torchs.step()
+    compare(one, other, GROUP, "a step in a single group with a single parameter")
 
 
 def net(device):
@@ -280,7 +335,17 @@ def net(device):
     return model.to(device)
 
 
-@check("groups: matrices are decayed; biases and norms are not")
+@check(
+    "groups: matrices are decayed; biases and norms are not",
+    holds=[
+        "first those of two dimensions or more, then the others",
+        "Matrices, kernels and tables of embeddings are in the first; a bias, all of a norm layer",
+        "A weight that a model has under two names is one parameter.",
+        "What does not require a gradient is in neither.",
+        "both in the order of model.parameters()",
+    ],
+    both_sides=True,
+)
 def sorts(answer, rng, device):
     model, wd = net(device), rng.random()
     got = answer.groups(model, wd)
@@ -337,6 +402,29 @@ def trains(answer, rng, device):
     for i, (p, q) in enumerate(zip(model.parameters(), other.parameters(), strict=True)):
         expect_close(p.detach(), q.detach(), name=f"parameter {i} after 5 steps", hint=hint,
                      rtol=1e-3, atol=1e-4)  # fmt: skip
+
+
+@hinted(1, reaches=options)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.memory = {p: (torch.zeros_like(p), torch.zeros_like(p), 0) for p in self.params}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            g = p.grad
+            m, v, t = self.memory[p]
+            t = t + 1
+            p *= 1 - self.lr * self.wd
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+            self.memory[p] = m, v, t
 
 
 @mutant("adds the decay to the gradient, as Adam does", caught_by=decay)

@@ -7,7 +7,17 @@ import torch
 from torch import nn
 from torch.optim import lr_scheduler
 
-from tensortutor.checking import accepted, check, equivalent, expect_true, mutant
+from tensortutor.checking import (
+    accepted,
+    background,
+    check,
+    equivalent,
+    expect_true,
+    hinted,
+    mutant,
+)
+
+background("So there is no state to lose.")
 
 UP = "In the warm-up, step s has hi * (s + 1) / warmup: the first is not 0, and the last is hi."
 DOWN = "The cosine runs over the steps after the warm-up: t = (step - warmup) / (total - warmup)."
@@ -47,7 +57,10 @@ def torch_rates(make, lr, steps, device):
     return seen
 
 
-@check("the warm-up goes from hi / warmup to hi")
+@check(
+    "the warm-up goes from hi / warmup to hi",
+    holds="climb a straight line: hi / warmup in the first step, hi in the last one.",
+)
 def warms(answer, rng, device):
     total, warmup, hi, lo = numbers(rng)
     for step in range(warmup):
@@ -56,7 +69,10 @@ def warms(answer, rng, device):
     expect_rate(answer, 0, total, 1, hi, lo, hi, UP)
 
 
-@check("after the warm-up it is torch's cosine, step by step")
+@check(
+    "after the warm-up it is torch's cosine, step by step",
+    holds="are half a cosine: hi at step warmup, on its way to lo at step total.",
+)
 def cools(answer, rng, device):
     total, warmup, hi, lo = numbers(rng)
 
@@ -67,14 +83,20 @@ def cools(answer, rng, device):
         expect_rate(answer, warmup + i, total, warmup, hi, lo, wanted, DOWN)
 
 
-@check("from step total on the rate is lo")
+@check(
+    "from step total on the rate is lo",
+    holds=["From step total on the rate is lo.", "perhaps beyond total"],
+)
 def ends(answer, rng, device):
     total, warmup, hi, lo = numbers(rng)
     for step in (total, total + 1, 2 * total - warmup, 2 * total, 10 * total + 3):
         expect_rate(answer, step, total, warmup, hi, lo, lo, END)
 
 
-@check("a warmup of 0 starts with the cosine")
+@check(
+    "a warmup of 0 starts with the cosine",
+    holds="With warmup 0 there is no line.",
+)
 def no_warmup(answer, rng, device):
     total, _, hi, lo = numbers(rng)
 
@@ -86,7 +108,10 @@ def no_warmup(answer, rng, device):
     expect_rate(answer, 0, 1, 0, hi, lo, hi, NO_WARMUP)
 
 
-@check("a warmup of all steps has no cosine")
+@check(
+    "a warmup of all steps has no cosine",
+    holds="With warmup == total there is no cosine.",
+)
 def no_cosine(answer, rng, device):
     _, warmup, hi, lo = numbers(rng)
     for n in (1, warmup):
@@ -95,7 +120,10 @@ def no_cosine(answer, rng, device):
         expect_rate(answer, n, n, n, hi, lo, lo, NO_COSINE)
 
 
-@check("lo is 0 unless it is given")
+@check(
+    "lo is 0 unless it is given",
+    holds="the schedule of the last text as a function",
+)
 def default(answer, rng, device):
     total, warmup, hi, _ = numbers(rng)
     got = answer.lr_at(total, total, warmup, hi)
@@ -123,6 +151,58 @@ def in_torch(answer, rng, device):
             answer.lr_at(step, total, warmup, hi, lo)  # the call that the report is to show
         text = f"step {step} of {total} with a warm-up of {warmup} has {a:.6g}, torch's {b:.6g}"
         expect_true(close, text, hint=TORCH)
+
+
+@check(
+    "the same step has the same rate in any order of calls",
+    holds="the same step always has the same rate, in any order of calls",
+    both_sides=True,
+)
+def stateless(answer, rng, device):
+    total, warmup, hi, lo = numbers(rng)
+    hint = "The step is an argument. Compute from it alone, and count nothing."
+    steps = list(range(total + 2))
+    first = [answer.lr_at(step, total, warmup, hi, lo) for step in steps]
+    rng.shuffle(steps)
+    for step in steps:
+        expect_rate(answer, step, total, warmup, hi, lo, first[step], hint)
+    other = numbers(rng)
+    answer.lr_at(0, *other)
+    expect_rate(answer, warmup, total, warmup, hi, lo, first[warmup], hint)
+
+
+@hinted(1, reaches=warms)
+def lr_at(step, total, warmup, hi, lo=0.0):
+    if step < warmup:
+        return hi * (step + 1) / warmup
+    wave = math.cos(math.pi * step / total)
+    return lo + (hi - lo) * (1 + wave) / 2
+
+
+@mutant("counts its calls", caught_by=stateless)
+def lr_at(step, total, warmup, hi, lo=0.0):
+    if step == 0:
+        lr_at.count = -1
+    lr_at.count = getattr(lr_at, "count", step - 1) + 1
+    step = lr_at.count
+    if step < warmup:
+        return hi * (step + 1) / warmup
+    if step >= total:
+        return lo
+    t = (step - warmup) / (total - warmup)
+    return lo + (hi - lo) * (1 + math.cos(math.pi * t)) / 2
+
+
+@mutant("remembers the rate of a step", caught_by=stateless)
+def lr_at(step, total, warmup, hi, lo=0.0):
+    lr_at.top = getattr(lr_at, "top", hi) if step else hi
+    hi = lr_at.top
+    if step < warmup:
+        return hi * (step + 1) / warmup
+    if step >= total:
+        return lo
+    t = (step - warmup) / (total - warmup)
+    return lo + (hi - lo) * (1 + math.cos(math.pi * t)) / 2
 
 
 @mutant("starts at 0, the first step is wasted", caught_by=warms)

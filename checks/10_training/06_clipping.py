@@ -9,13 +9,20 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_raises,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "`torch.linalg.vector_norm(t)` is the length of a tensor",
+    "The length of a list of lengths is the length of all.",
 )
 
 ONE = "All gradients are one long vector: the root of the sum of all their squares, before the "
@@ -91,7 +98,10 @@ def clipped(answer, params, max_norm):
     return norm
 
 
-@check("it is built without torch.nn.utils")
+@check(
+    "it is built without torch.nn.utils",
+    holds="without the functions of torch.nn.utils",
+)
 def own(answer, rng, device):
     params = params_of_norm(rng, device, 6.0)
     with functions_run("nn/utils/clip_grad.py") as used:
@@ -102,7 +112,10 @@ def own(answer, rng, device):
              hint="Build the norm and the scaling from operations on tensors.")  # fmt: skip
 
 
-@check("it returns the norm of all gradients before the clip")
+@check(
+    "it returns the norm of all gradients before the clip",
+    holds="The result is their norm before the clip, a 0-d tensor of their dtype",
+)
 def returned(answer, rng, device):
     for norm, bound in ((7.0, 2.0), (0.6, 2.0), (40.0, 50.0)):
         for dtype in (torch.float32, torch.float64):
@@ -112,7 +125,13 @@ def returned(answer, rng, device):
             expect_close(got, wanted, dtype=dtype, name="the norm", hint=ONE)
 
 
-@check("long gradients are scaled by one factor")
+@check(
+    "long gradients are scaled by one factor",
+    holds=[
+        "It bounds the length of all gradients together",
+        "If it is above, all are multiplied by max_norm / norm, with nothing added to the norm, be",
+    ],
+)
 def scaled(answer, rng, device):
     for bound in (1.0, 0.05, 4, 1e-7):
         for dtype in (torch.float32, torch.float64):
@@ -126,9 +145,23 @@ def scaled(answer, rng, device):
                              atol=1e-6 * bound, hint=EXACT if bound < 1e-6 else FACTOR)  # fmt: skip
 
 
-@check("gradients within the bound keep every bit")
+@check(
+    "gradients within the bound keep every bit",
+    holds=[
+        "If the norm is at most max_norm, no bit of a gradient changes.",
+        "a number above 0, or inf",
+    ],
+    both_sides=True,
+)
 def kept(answer, rng, device):
-    for norm, bound in ((0.5, 1.0), (0.97, 1.0), (1e-8, 2.0), (0.0, 1.0), (80.0, 100.0)):
+    for norm, bound in (
+        (0.5, 1.0),
+        (0.97, 1.0),
+        (1e-8, 2.0),
+        (0.0, 1.0),
+        (80.0, 100.0),
+        (7.0, float("inf")),
+    ):
         params = params_of_norm(rng, device, norm)
         before = clones(params)
         clipped(answer, params, bound)
@@ -137,7 +170,11 @@ def kept(answer, rng, device):
                          hint=SHORT)  # fmt: skip
 
 
-@check("gradients exactly at the bound keep every bit")
+@check(
+    "gradients exactly at the bound keep every bit",
+    holds="If the norm is at most max_norm",
+    both_sides=True,
+)
 def at_the_bound(answer, rng, device):
     hint = "A norm equal to the bound is within it. Ask `norm > max_norm`, and add nothing to norm."
     cases = [leaf(torch.tensor([3.0, 4.0]), device)], [leaf(torch.tensor([0.3]), device)]
@@ -149,7 +186,10 @@ def at_the_bound(answer, rng, device):
             expect_equal(now, old, name=f"gradient {i}, whose norm is the bound,", hint=hint)
 
 
-@check("float16 and bfloat16 gradients are clipped too")
+@check(
+    "float16 and bfloat16 gradients are clipped too",
+    holds="float16 and bfloat16 work: [300, 400] has the norm 500, though the squares overflow.",
+)
 def half(answer, rng, device):
     for dtype, rtol in ((torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
         for entries in ([300.0, 400.0], [3.0, 4.0], [-3000.0, 4000.0]):
@@ -164,7 +204,14 @@ def half(answer, rng, device):
                              name="a gradient after the clip to 1", hint=HALF)  # fmt: skip
 
 
-@check("finite entries whose squares overflow do not become 0 in silence")
+@check(
+    "finite entries whose squares overflow do not become 0 in silence",
+    holds=[
+        "For [1e30, 1e30] in float32 the squares overflow: raise there too, or clip it rightly.",
+        "Nothing becomes 0 in silence.",
+    ],
+    both_sides=True,
+)
 def overflow(answer, rng, device):
     params = [leaf(torch.tensor([1e30]), device), leaf(torch.tensor([-1e30, 0.5]), device)]
     before = clones(params)
@@ -180,7 +227,15 @@ def overflow(answer, rng, device):
     expect_true(abs(left - 1) < 1e-3, message, hint=hint)
 
 
-@check("a generator will do, and some or all parameters without a gradient")
+@check(
+    "a generator will do, and some or all parameters without a gradient",
+    holds=[
+        "params may be a list or a generator",
+        "without any gradient it is 0.0",
+        "None stays None",
+    ],
+    both_sides=True,
+)
 def any_iterable(answer, rng, device):
     params = params_of_norm(rng, device, 6.0)
     without = [p for p in params if p.grad is None]
@@ -203,7 +258,14 @@ def any_iterable(answer, rng, device):
         expect_true(value == 0, f"without any gradient the norm is {value}", hint="It is 0.")
 
 
-@check("it works in the gradients' own tensors")
+@check(
+    "it works in the gradients' own tensors",
+    holds=[
+        "together, in place.",
+        ".grad stays the tensor object that it is",
+        "The parameters keep their values.",
+    ],
+)
 def in_place(answer, rng, device):
     params = params_of_norm(rng, device, 9.0)
     held, values = grads_of(params), [p.detach().clone() for p in params]
@@ -216,7 +278,11 @@ def in_place(answer, rng, device):
         expect_equal(p.detach(), old, name="a parameter", hint="Clip gradients, not parameters.")
 
 
-@check("a norm that is not finite is an error, and nothing has changed")
+@check(
+    "a norm that is not finite is an error, and nothing has changed",
+    holds="If a gradient has inf or NaN: RuntimeError, and no gradient has changed.",
+    both_sides=True,
+)
 def refused(answer, rng, device):
     for bad in (float("nan"), float("inf"), -float("inf")):
         for norm in (0.5, 20.0):
@@ -250,6 +316,16 @@ def run(answer, rng, device):
     for (name, p), q in zip(model.named_parameters(), other.parameters(), strict=True):
         expect_close(p.detach(), q.detach(), name=f"{name} after 5 steps", rtol=1e-3, atol=1e-4,
                      hint=BOTH)  # fmt: skip
+
+
+@hinted(1, reaches=half)
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in grads]))
+    if norm > max_norm:
+        for g in grads:
+            g.mul_(max_norm / norm)
+    return norm
 
 
 @mutant("clips each gradient by its own norm", caught_by=scaled)

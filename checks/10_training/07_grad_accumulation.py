@@ -10,12 +10,16 @@ from torch.nn import functional as F
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
+    hinted,
     mutant,
 )
+
+background("`loss_fn` returns a mean.")
 
 shows = ["autograd/accumulation"]
 
@@ -87,27 +91,41 @@ def compare(answer, model, batches, loss_fn, hint, *count):
         expect_close(p.grad, gradient, dtype=p.dtype, name=f"{name}.grad", hint=hint)
 
 
-@check("equal batches act as one large batch")
+@check(
+    "equal batches act as one large batch",
+    holds="is what one backward pass over all batches together would have left",
+)
 def equal(answer, rng, device):
     n = rng.randint(2, 6)
     model, batches = samples(rng, device, (n,) * rng.randint(2, 5))
     compare(answer, model, batches, F.mse_loss, EQUAL)
 
 
-@check("a smaller last batch counts for less")
+@check(
+    "a smaller last batch counts for less",
+    holds="By what it divides, `count` tells: by the number of targets, or of words",
+    side="targets",
+)
 def uneven(answer, rng, device):
     for sizes in ((8, 8, 3, 1), (5, 5, 2)):
         model, batches = samples(rng, device, sizes)
         compare(answer, model, batches, F.mse_loss, UNEVEN)
 
 
-@check("padding does not count")
+@check(
+    "padding does not count",
+    holds="By what it divides, `count` tells: by the number of targets, or of words",
+    side="words",
+)
 def padding(answer, rng, device):
     model, batches = sentences(rng, device, (12, 1, 7, rng.randint(2, 5)))
     compare(answer, model, batches, word_loss, WORDS, words)
 
 
-@check("a batch of nothing but padding does not matter")
+@check(
+    "a batch of nothing but padding does not matter",
+    holds=["A batch of nothing but padding has a count of 0", "It must not matter."],
+)
 def nothing(answer, rng, device):
     counts = [9, 0, 2, 0]
     rng.shuffle(counts)
@@ -123,13 +141,24 @@ def nothing(answer, rng, device):
     compare(answer, stale(model), batches, word_loss, WORDS, words)
 
 
-@check("old gradients do not leak in")
+@check(
+    "old gradients do not leak in",
+    holds="a .grad may be None, or hold old values, which must not count",
+    side="old values",
+)
 def starts_clean(answer, rng, device):
     model, batches = samples(rng, device, (4,))
     compare(answer, model, batches, F.mse_loss, STALE)
 
 
-@check("a parameter that no loss reaches has no gradient")
+@check(
+    "a parameter that no loss reaches has no gradient",
+    holds=[
+        "a .grad may be None, or hold old values, which must not count",
+        "its .grad ends as None or as zeros",
+    ],
+    both_sides=True,
+)
 def unreached(answer, rng, device):
     model, batches = samples(rng, device, (4, 3))
     extra = nn.Linear(2, 2).to(device)
@@ -150,7 +179,10 @@ def unreached(answer, rng, device):
         )
 
 
-@check("only one batch's graph is alive at a time")
+@check(
+    "only one batch's graph is alive at a time",
+    holds="Only one batch's graph is alive at a time.",
+)
 def one_graph(answer, rng, device):
     model, batches = samples(rng, device, (4, 4, 2, 4))
     alive, most, walks = 0, 0, 0
@@ -177,7 +209,10 @@ def one_graph(answer, rng, device):
     )
 
 
-@check("it returns the mean loss as a number")
+@check(
+    "it returns the mean loss as a number",
+    holds="the mean loss over all batches, a Python float",
+)
 def number(answer, rng, device):
     model, batches = samples(rng, device, (6, 6, 1))
     expected = wanted(model, batches, F.mse_loss)[1]
@@ -194,7 +229,10 @@ def number(answer, rng, device):
     )  # fmt: skip
 
 
-@check("nothing but the gradients has changed")
+@check(
+    "nothing but the gradients has changed",
+    holds="Parameters, and the model's mode, stay as they are",
+)
 def rest(answer, rng, device):
     model, batches = samples(rng, device, (3, 2))
     for mode in (True, False):
@@ -381,6 +419,17 @@ def accumulate(model, batches, loss_fn, count=len):
             if p.grad is not None:
                 p -= 0.1 * p.grad
     return mean
+
+
+@hinted(1, reaches=padding)
+def accumulate(model, batches, loss_fn, count=len):
+    model.zero_grad()
+    every = sum(count(targets) for _, targets in batches)
+    total = 0.0
+    for inputs, targets in batches:
+        total = total + loss_fn(model(inputs), targets) * count(targets) / every
+    total.backward()
+    return total.item()
 
 
 @accepted("scales the gradients afterwards")

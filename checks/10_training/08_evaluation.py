@@ -6,13 +6,17 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_close,
     expect_equal,
     expect_true,
+    hinted,
     mutant,
 )
+
+background("Write `evaluate`, as a training loop calls it")
 
 shows = ["modules/train_eval"]
 
@@ -88,7 +92,10 @@ def matrix(got):
     return conf.cpu() if isinstance(conf, torch.Tensor) else conf
 
 
-@check("the confusion matrix counts each sample once")
+@check(
+    "the confusion matrix counts each sample once",
+    holds="The rows of `conf` are targets, its columns predictions.",
+)
 def confusion(answer, rng, device):
     for k in (3, rng.randint(4, 6), 2):
         model, x, y, logits = data(rng, device, k, 40)
@@ -103,7 +110,7 @@ def confusion(answer, rng, device):
     expect_equal(matrix(got), wanted, name="conf where classes are missing", hint=PAIRS)
 
 
-@check("the loss is a mean over samples")
+@check("the loss is a mean over samples", holds="mean cross entropy per sample, a float")
 def loss(answer, rng, device):
     model, x, y, logits = data(rng, device, 3, 25)
     wanted = F.cross_entropy(logits.double(), y).item()
@@ -122,7 +129,11 @@ def accuracy(answer, rng, device):
         near(got["acc"], wanted, "acc", "Right ones over all samples, divided once.")
 
 
-@check("the macro F1 is a mean over classes")
+@check(
+    "the macro F1 is a mean over classes",
+    holds="`f1` is the macro F1 over all k classes; a class with nothing in its row and its column",
+    both_sides=True,
+)
 def macro(answer, rng, device):
     for k, classes in ((3, None), (4, [0, 2]), (5, [1])):
         model, x, y, _ = data(rng, device, k, 30, classes)
@@ -161,7 +172,11 @@ def told(model, x):
         return model[2](x * norm.weight + norm.bias)
 
 
-@check("the model runs in eval mode, and each module is put back into its own")
+@check(
+    "the model runs in eval mode, and each module is put back into its own",
+    holds="Afterwards each module is in the mode it was in before.",
+    both_sides=True,
+)
 def modes(answer, rng, device):
     model = awake(rng, device)
     before = {name: m.training for name, m in model.named_modules()}
@@ -178,7 +193,10 @@ def modes(answer, rng, device):
         expect_true(m.training == before[name], message, hint=RESTORE)
 
 
-@check("no graph is recorded, and no gradient touched")
+@check(
+    "no graph is recorded, and no gradient touched",
+    holds=["records no graph", "Parameters, buffers and gradients are as before."],
+)
 def graphless(answer, rng, device):
     model, x, y, _ = data(rng, device, 3, 8)
     held = torch.randn_like(model.logits)
@@ -200,7 +218,7 @@ def graphless(answer, rng, device):
     expect_true(not matrix(got).requires_grad, "conf requires grad")
 
 
-@check("no random number is drawn")
+@check("no random number is drawn", holds="The function draws no random number itself")
 def undisturbed(answer, rng, device):
     model = awake(rng, device)
     x, y = torch.randn(6, 4, device=device), torch.randint(3, (6,), device=device)
@@ -215,7 +233,7 @@ def undisturbed(answer, rng, device):
     )
 
 
-@check("a training run with evaluations goes as one without")
+@check("a training run with evaluations goes as one without", holds="The loop must not notice.")
 def training(answer, rng, device):
     seed, ends = rng.randrange(2**31), []
     for evaluates in (False, True):
@@ -391,6 +409,20 @@ def evaluate(model, loader, k):
     for m, mode in modes:
         m.training = mode
     return numbers(total, conf)
+
+
+@hinted(1, reaches=accuracy)
+def evaluate(model, loader, k):
+    model.eval()
+    total, conf = 0.0, torch.zeros(k, k, dtype=torch.int64)
+    for x, y in loader:
+        logits = model(x)
+        total += F.cross_entropy(logits, y).item() * len(y)
+        pairs = torch.bincount(y * k + logits.argmax(1), minlength=k * k)
+        conf += pairs.view(k, k).cpu()
+    model.train()
+    n = conf.sum().item()
+    return {"loss": total / n, "acc": conf.diag().sum().item() / n, "f1": 0.0, "conf": conf}
 
 
 @accepted("collects everything, and counts at the end")

@@ -12,13 +12,17 @@ from torch.nn import functional as F
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     equivalent,
     expect_equal,
     expect_raises,
     expect_true,
+    hinted,
     mutant,
 )
+
+background("Write `EarlyStop`.", "It will be used like this")
 
 shows = ["modules/state_dict"]
 
@@ -85,7 +89,11 @@ def walk(answer, values, device, hint, patience, *min_delta):
         expect_true(stop.best == best, f"{where}, best is {stop.best}, not {best}", hint=hint)
 
 
-@check("it ends after `patience` values in a row that are no better")
+@check(
+    "it ends after `patience` values in a row that are no better",
+    holds="True if the last `patience` values, or more, in a row were no better, else False",
+    both_sides=True,
+)
 def patient(answer, rng, device):
     walk(answer, [1.0, 0.9, 0.95, 0.5, 0.6, 0.55, 0.4, 0.7], device, ROW, 2)
     walk(answer, [0.5, 0.6], device, ROW, 1)
@@ -95,7 +103,10 @@ def patient(answer, rng, device):
     walk(answer, values, device, ROW, rng.randint(1, 4))
 
 
-@check("a gain must be larger than min_delta")
+@check(
+    "a gain must be larger than min_delta",
+    holds="by more than that a value must lie below the best to be better",
+)
 def large_enough(answer, rng, device):
     walk(answer, [1.0, 0.95, 0.9, 0.85, 0.7, 0.65], device, DELTA, 3, 0.2)
     walk(answer, [2.0, 1.5, 1.0, 0.6], device, DELTA, 2, 0.5)  # exactly min_delta is not more
@@ -103,7 +114,7 @@ def large_enough(answer, rng, device):
     walk(answer, [rng.random() for _ in range(9)], device, DELTA, 3, 0.1)
 
 
-@check("NaN is never better")
+@check("NaN is never better", holds="NaN is never better", both_sides=True)
 def not_a_number(answer, rng, device):
     walk(answer, [1.0, 0.5, NAN, 0.7, 0.4, NAN, NAN], device, NANS, 3)
     walk(answer, [NAN, NAN, 3.0, NAN, 2.0], device, NANS, 4)
@@ -111,7 +122,11 @@ def not_a_number(answer, rng, device):
     walk(answer, [NAN, NAN], device, NANS, 2)
 
 
-@check("restore brings the best parameters and buffers back")
+@check(
+    "restore brings the best parameters and buffers back",
+    holds=["its parameters and all its buffers are kept", "buffers that state_dict() leaves out"],
+    both_sides=True,
+)
 def restored(answer, rng, device):
     stop = answer.EarlyStop(3)
     model = model_of(0, device)
@@ -126,7 +141,10 @@ def restored(answer, rng, device):
     expect_filled(other, 2, "of another model", "restore fills the model that it is given.")
 
 
-@check("it can be restored again after more training")
+@check(
+    "it can be restored again after more training",
+    holds="Can be called several times, with training in between.",
+)
 def again(answer, rng, device):
     stop = answer.EarlyStop(3)
     model = model_of(1, device)
@@ -144,7 +162,10 @@ def again(answer, rng, device):
     expect_filled(model, 4, "after a new best", "A better value takes the place of the old one.")
 
 
-@check("the model's Parameters stay the objects that they are")
+@check(
+    "the model's Parameters stay the objects that they are",
+    holds="The model's Parameters stay the objects that they are.",
+)
 def same_objects(answer, rng, device):
     stop = answer.EarlyStop(2)
     model = model_of(1, device)
@@ -166,7 +187,11 @@ def same_objects(answer, rng, device):
     )
 
 
-@check("a tensor will do, and its graph is let go")
+@check(
+    "a tensor will do, and its graph is let go",
+    holds=["a float or a 0-d tensor", "No graph stays alive because of this call."],
+    both_sides=True,
+)
 def no_graph(answer, rng, device):
     stop = answer.EarlyStop(2)
     model = model_of(1, device)
@@ -190,7 +215,10 @@ def no_graph(answer, rng, device):
     expect_true(stop.best == 0.5, f"best is {stop.best} after tensors of 0.5 and 0.75")
 
 
-@check("without a best there is nothing to restore")
+@check(
+    "without a best there is nothing to restore",
+    holds="RuntimeError if no value was ever better.",
+)
 def nothing(answer, rng, device):
     for values in ((), (NAN,), (NAN, math.inf)):
         stop = answer.EarlyStop(5)
@@ -414,6 +442,17 @@ class EarlyStop(Right):
         ends = super().step(val, model)
         self.keep(model)
         return ends
+
+
+@hinted(1, reaches=not_a_number)
+class EarlyStop(Right):
+    def step(self, val, model):
+        if val < self.best - self.min_delta:
+            self.best, self.bad = val, 0
+            self.state = model.state_dict()
+        else:
+            self.bad += 1
+        return self.bad >= self.patience
 
 
 @accepted("keeps clones, and remembers when it was best")

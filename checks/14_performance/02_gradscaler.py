@@ -133,6 +133,16 @@ def grows(answer, rng, device):
     follow(answer, rng, device, [rng.random() < 0.4 for _ in range(12)], interval=2)
     options = {"growth": 4.0, "backoff": 0.25, "interval": 1}
     follow(answer, rng, device, [False, True, True, False, False], **options)
+    still = torch.ones(1, device=device, requires_grad=True)
+    still.grad = torch.zeros_like(still)
+    idle = torch.optim.SGD([still], lr=0.1)
+    scaler, values = answer.Scaler(8.0), []
+    for _ in range(2000):
+        scaler.step(idle)
+        scaler.update()
+        values.append(scaler.value)
+    expect_equal(values[-2:], [8.0, 16.0], name="the scale after 1,999 and 2,000 good steps",
+                 hint="interval is 2000 where the caller does not say it.")  # fmt: skip
 
 
 @check(

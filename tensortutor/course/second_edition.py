@@ -73,12 +73,12 @@ def evidence_problems(lessons: Sequence[Lesson], root: Path) -> Iterator[Problem
                 )
         for mutant in lesson.judge.mutants:
             there = mutants.get(mutant.misconception)
-            if mutant.like and there is not None and mutant.like not in there:
+            # A file without mutants may be one that cannot be read, which is told elsewhere.
+            if mutant.like and there and mutant.like not in there:
                 yield Problem(
                     path,
                     mutant.line,
-                    f"{mutant.misconception} has no mutant {mutant.like!r}; "
-                    f"it has {listed(there) or 'none'}",
+                    f"{mutant.misconception} has no mutant {mutant.like!r}; it has {listed(there)}",
                 )
         for shown in lesson.judge.shows:
             if shown.text == lesson.id:

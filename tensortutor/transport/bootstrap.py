@@ -23,7 +23,7 @@ MAGIC = b"tensortutor-stream "
 STAGE = """
 import os, sys
 sys.path[:] = [p for p in sys.path if p]
-import hashlib, io, shutil, tempfile, zipfile
+import hashlib, io, shutil, tempfile, time, zipfile
 source, sink = os.dup(0), os.dup(1)
 null = os.open(os.devnull, os.O_RDWR)
 os.dup2(null, 0)
@@ -68,6 +68,14 @@ if not os.path.isdir(folder):
     except OSError:
         pass
 shutil.rmtree(work, ignore_errors=True)
+try:
+    os.utime(folder)
+    for name in os.listdir(cache):
+        other = os.path.join(cache, name)
+        if name.startswith("sent-") and time.time() - os.path.getmtime(other) > 30 * 86400:
+            shutil.rmtree(other, ignore_errors=True)
+except OSError:
+    pass
 say("start")
 sys.path.insert(0, folder)
 from tensortutor.transport.far import main
@@ -78,7 +86,7 @@ finally:
         shutil.rmtree(temporary, ignore_errors=True)
 """
 """Runs in the place, on any Python 3: says its version, takes the archive if it is not there from
-an earlier time, and becomes the far end."""
+an earlier time, removes those that nobody has used for thirty days, and becomes the far end."""
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def report(times: dict[str, list[float]], cold: list[float], layer: str, rounds:
         print(f"{name:40}{median:9.1f}   {median / a:6.2f} a")
     print(f"{'c  python file.py, cold':40}{c:9.1f}   {c / a:6.0f} a")
     print(f"a/b = {a / b:.2f} (wanted <= 1.0)   c/a = {c / a:.0f} (wanted >= 100)")
-    print(f"check/a = {check / a:.2f} (wanted <= 3)")
+    print(f"check/b = {check / b:.2f} (wanted <= 3)")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from tensortutor.protocol.drawings import (
     Series,
     has_extent,
 )
+from tensortutor.protocol.setup import SLOW_MODULES, Load
 
 # What surrogateescape makes of arbitrary bytes: the text that a program's output arrives as.
 TEXT = st.text() | st.binary(max_size=20).map(lambda b: b.decode("utf-8", "surrogateescape"))
@@ -128,6 +129,7 @@ BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
     Plot: {"title": WORDS, "left_out": st.integers(0)},
     Picture: {"title": WORDS, "caption": WORDS, "kind": st.sampled_from(PICTURES)}
     | {"low": FINITE, "high": FINITE},
+    Load: {"module": st.sampled_from(SLOW_MODULES)},
 }
 WHOLE: dict[type, Any] = {
     Histogram: histograms, AreaMap: area_maps, CellGrid: cell_grids, Block: blocks,

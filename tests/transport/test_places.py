@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import venv
 from pathlib import Path
 
@@ -96,6 +97,19 @@ def test_a_python_without_torch_is_told_with_the_way_out(tmp_path, cache):
     assert f"{python} has no torch. Install it there" in said
     folder = Path(cache.partition("=")[2], "tensortutor")
     assert [path.name[:5] for path in folder.iterdir()] == ["sent-"]
+
+
+def test_what_was_sent_long_ago_is_removed(tmp_path):
+    kept = tmp_path / "tensortutor"
+    for name, days in (("sent-old", 31), ("sent-young", 29), ("other", 99)):
+        (kept / name / "inside").mkdir(parents=True)
+        then = time.time() - days * 86_400
+        os.utime(kept / name, (then, then))
+    venv.create(tmp_path / "bare", with_pip=False)
+    place = Place("p", ("env", f"XDG_CACHE_HOME={tmp_path}"), python=f"{tmp_path}/bare/bin/python")
+    assert "has no torch" in failure(place)
+    names = sorted(path.name for path in kept.iterdir())
+    assert (names[0], names[-1], len(names)) == ("other", "sent-young", 3)
 
 
 def test_who_leaves_ends_what_has_not_answered(tmp_path):
