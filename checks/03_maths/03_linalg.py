@@ -5,13 +5,20 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_dtype,
     expect_shape,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "What does a network know in its hidden layers?",
+    "Fit a linear probe to each",
 )
 
 DIAGONAL = (
@@ -22,8 +29,8 @@ STRENGTH = "The formula has lam itself: not its square, not lam times N, and not
 
 
 def problem(device, *shape, dtype=torch.float64):
-    """Samples (..., N, D) and targets (..., N)."""
-    X = torch.randn(*shape, dtype=torch.float64, device=device)
+    """Samples (..., N, D), not contiguous, and targets (..., N)."""
+    X = torch.randn(*shape[:-1], 2 * shape[-1], dtype=torch.float64, device=device)[..., ::2]
     y = torch.randn(*shape[:-1], dtype=torch.float64, device=device)
     return X.to(dtype), y.to(dtype)
 
@@ -41,7 +48,7 @@ def compare(answer, X, y, lam, tolerance=1e-7, name="w", **hints):
     expect_close(got, right, dtype=X.dtype, rtol=tolerance, atol=tolerance, name=name, **hints)
 
 
-@check("the gradient is zero at w")
+@check("the gradient is zero at w", holds="w minimises")
 def stationary(answer, rng, device):
     n, d = rng.randrange(12, 30), rng.randrange(2, 7)
     X, y = problem(device, n, d)
@@ -59,7 +66,10 @@ def stationary(answer, rng, device):
     expect_close(off, torch.zeros_like(w), name="X^T (X w - y) + lam w", atol=1e-7, hint=hint)
 
 
-@check("lam is as strong as the formula says")
+@check(
+    "lam is as strong as the formula says",
+    holds=["Setting the gradient to zero leaves a square system", "a number, larger than 0"],
+)
 def strength(answer, rng, device):
     X, y = problem(device, rng.randrange(8, 15), 4)
     for lam in (rng.uniform(0.05, 0.2), rng.uniform(3, 9), 1000):
@@ -73,7 +83,11 @@ def strength(answer, rng, device):
         )
 
 
-@check("fewer samples than features")
+@check(
+    "fewer samples than features",
+    holds=["more features than you have samples", "N may be smaller than D"],
+    side="few samples",
+)
 def wide(answer, rng, device):
     n = rng.randrange(2, 5)
     X, y = problem(device, n, n + rng.randrange(2, 6))
@@ -87,7 +101,11 @@ def wide(answer, rng, device):
     )
 
 
-@check("as many samples as features")
+@check(
+    "as many samples as features",
+    holds=["for one layer", "with I the identity matrix"],
+    side="one layer",
+)
 def square(answer, rng, device):
     n = rng.randrange(3, 7)
     X, y = problem(device, n, n)
@@ -100,7 +118,15 @@ def square(answer, rng, device):
     )
 
 
-@check("columns that repeat each other cost no digits")
+@check(
+    "columns that repeat each other cost no digits",
+    holds=[
+        "features repeat each other",
+        "without inverting anything: put back into the system, w fits up to rounding, "
+        "even where columns repeat",
+    ],
+    side="equal columns",
+)
 def repeated(answer, rng, device):
     X, _ = problem(device, rng.randrange(10, 15), rng.randrange(3, 6))
     X = torch.cat([X, X[:, :1]], 1)
@@ -120,7 +146,11 @@ def repeated(answer, rng, device):
     )
 
 
-@check("a batch is one system for each leading index")
+@check(
+    "a batch is one system for each leading index",
+    holds=["or for a batch of them", "the same leading sizes"],
+    side="batch",
+)
 def batches(answer, rng, device):
     n, d = rng.randrange(5, 9), rng.randrange(2, 5)
     hint = (
@@ -134,7 +164,7 @@ def batches(answer, rng, device):
             compare(answer, X, y, 0.5, name=name, hint=hint, shape_hint=hint)
 
 
-@check("sizes of 1 and 0 work")
+@check("sizes of 1 and 0 work", holds="N and D may be 1, N may be 0.")
 def small(answer, rng, device):
     d = rng.randrange(2, 6)
     for shape in ((1, d), (d, 1), (1, 1), (2, 1, 1), (0, d), (2, 0, d)):
@@ -150,7 +180,7 @@ def small(answer, rng, device):
         )
 
 
-@check("float32 and float64 stay what they are")
+@check("float32 and float64 stay what they are", holds="w has the dtype and the device of X.")
 def dtypes(answer, rng, device):
     hint = "Somewhere a fixed dtype got in. `torch.eye` takes dtype= and device=."
     shape = (rng.randrange(20, 30), 3)
@@ -162,7 +192,7 @@ def dtypes(answer, rng, device):
     compare(answer, X, y, lam, tolerance=1e-10, dtype_hint=hint)
 
 
-@check("everything is made where X lives")
+@check("everything is made where X lives", holds="w has the dtype and the device of X.")
 def devices(answer, rng, device):
     X, y = problem(torch.device("meta"), 2, 5, rng.randrange(2, 5))
     hint = "A factory that is told no device builds on the CPU. `torch.eye` takes device=X.device."
@@ -175,7 +205,7 @@ def devices(answer, rng, device):
     expect_true(got.device.type == "meta", f"w is on {got.device}, X on meta", hint=hint)
 
 
-@check("X and y are left as they were")
+@check("X and y are left as they were", holds="X and y stay as they were.")
 def unchanged(answer, rng, device):
     X, y = problem(device, 6, 3)
     with expect_unchanged(X, y):
@@ -306,6 +336,11 @@ def ridge(X, y, lam):
     X /= lam**0.5
     w = torch.linalg.solve(X.mT @ X + identity(X), X.mT @ y[..., None])[..., 0]
     return w / lam**0.5
+
+
+@hinted(1, reaches=square)
+def ridge(X, y, lam):
+    return torch.linalg.solve(X.mT @ X + lam * torch.eye(X.shape[-1]).to(X), X.mT @ y)
 
 
 @accepted("Cholesky")

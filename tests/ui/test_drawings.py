@@ -110,7 +110,7 @@ async def test_an_error_is_not_hidden_behind_a_plot(setting, until):
     def script(run: FakeRun) -> Iterator[Event]:
         yield plot(1.0, 2.0)
         assert run.stopped.wait(30)
-        yield from (plot(1.0, 2.0, 3.0), ERROR, FAILED)
+        yield from (ERROR, plot(1.0, 2.0, 3.0), FAILED)
 
     setting.runner.script = script
     app = setting.app(setting.accumulation, RUN)

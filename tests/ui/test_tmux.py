@@ -166,7 +166,7 @@ def test_the_tour_mends_an_error_and_leaves_nothing_behind(
         terminal.press("F8")
         terminal.until(heading)
     terminal.press("F5")
-    terminal.until("3 columns meet 4 rows")
+    terminal.until("3 columns meet 4 rows", "✗ RuntimeError in line 5.")
     terminal.press("Down", "Down", "Down", "Down", "End", "BSpace", "BSpace", "BSpace", "BSpace")
     terminal.press("BSpace")
     terminal.write("x @ w")
