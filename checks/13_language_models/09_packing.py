@@ -186,7 +186,8 @@ def begins(answer, rng, device):
     ],
 )
 def sees(answer, rng, device):
-    docs, t = dialogues(rng, 5, 4), rng.randint(9, 13)
+    # of three short ones in succession two share a row, whatever came before
+    docs, t = [*dialogues(rng, 5, 4), *[([3], [4])] * 3], rng.randint(9, 13)
     mask, owners = answer.pack(docs, t)[3], wanted(docs, t)[3]
     for r, row in enumerate(owners):
         for q, own in enumerate(row):
