@@ -131,6 +131,9 @@ class Page(Writer):
         lesson = self._lesson
         yield from self.code(pane.source)
         yield ""
+        if pane.on_cuda:
+            yield from self.prose(Prose(pane.on_cuda, pane.line))
+            yield ""
         command = f"tensortutor run --lesson {lesson.id} --step {index + 1}{self._again}"
         if pane.kind in JUDGED:
             command = f"tensortutor check {lesson.id}{self._again}"

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from tensortutor.course.prose import fenced
+
 RAISED = re.compile(r"([A-Za-z_][\w.]*)(?::|$)", re.MULTILINE)
 """The type that the report of an exception begins with."""
 QUIZZES = ("number", "truth", "choice", "order", "text", "shape")
@@ -18,11 +20,22 @@ class Prose:
 
 
 @dataclass(frozen=True)
+class CudaOutput:
+    """What a program printed on a CUDA GPU. card: its name. date: of the run, as 2026-11-24."""
+
+    printed: str
+    card: str
+    torch: str
+    date: str
+
+
+@dataclass(frozen=True)
 class Pane:
     """The code of a step. kind: one of PANES. output: what it prints, or None if not said.
 
     Lines are those of the opening fences; the text begins one line below. needs, output_needs:
-    "cuda" if only a CUDA device can prove that it runs, or that it prints this.
+    "cuda" if only a CUDA device can prove that it runs, or that it prints this. recorded: what it
+    printed on such a device, if that is known.
     """
 
     kind: str
@@ -32,6 +45,25 @@ class Pane:
     output_line: int = 0
     needs: str = ""
     output_needs: str = ""
+    recorded: CudaOutput | None = None
+
+    @property
+    def on_cuda(self) -> str:
+        """What a reader without a CUDA GPU is told of the program, in Markdown; "" if nothing.
+
+        The answers to the questions of a `predict` program are not given away.
+        """
+        opening = "This program needs a CUDA GPU. " if self.needs else ""
+        if self.kind == "predict" or not (self.needs or self.output_needs):
+            return opening.strip()
+        known = self.recorded
+        if known is not None:
+            where = f"recorded on {known.card}, PyTorch {known.torch}, {known.date}"
+            printed = fenced(known.printed, "text")
+            return f"{opening}On a CUDA GPU it prints ({where}):\n\n{printed}"
+        if self.output is not None:
+            return f"{opening}On a CUDA GPU it prints:\n\n" + fenced(self.output, "text")
+        return f"{opening}What it prints there is not recorded yet."
 
 
 @dataclass(frozen=True)

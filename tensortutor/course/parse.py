@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tensortutor.course.check_file import CheckFile
 from tensortutor.course.check_file_reader import defined_names, parse_python
+from tensortutor.course.cuda_outputs import with_cuda_outputs
 from tensortutor.course.fences import Fence, Heading, Piece, scan
 from tensortutor.course.frontmatter import read_front_matter
 from tensortutor.course.material import Step
@@ -29,7 +30,7 @@ def parse_lesson(
     text = decode(raw, report)
     front, start = read_front_matter(text, report)
     pieces = scan(text, start, report)
-    steps = tuple(_steps(pieces, report))
+    steps = with_cuda_outputs(tuple(_steps(pieces, report)), id, root, report)
     _check_whole(pieces, front.edition, report)
     beside = Report(judge.path.relative_to(root).as_posix())
     _check_substitutes(steps, judge, report, beside)

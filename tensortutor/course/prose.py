@@ -1,4 +1,4 @@
-"""Short texts of the atlas: paragraphs, and code that is indented by four."""
+"""Texts as Markdown, and the short texts of the atlas: paragraphs, code indented by four."""
 
 import textwrap
 from collections.abc import Iterator
@@ -20,3 +20,11 @@ def paragraphs(text: str) -> Iterator[tuple[bool, str]]:
             for part in block.split("\n\n"):
                 if part.strip():
                     yield False, " ".join(part.split())
+
+
+def fenced(code: str, language: str) -> str:
+    """Code as a Markdown fence that nothing in the code can end."""
+    fence = "```"
+    while fence in code:
+        fence += "`"
+    return f"{fence}{language}\n{code.rstrip()}\n{fence}"

@@ -119,7 +119,10 @@ def _cells(lesson: Lesson, step: Step, own: str, passed: bool) -> Iterator[Noteb
             yield v4.new_markdown_cell(_links_as_names(block.markdown.strip()))
         elif isinstance(block, Pane):
             unsolved = block.kind in JUDGED and not passed
-            yield _code_cell(own, may_fail=unsolved or ranks or _starts_processes(block.source))
+            may_fail = unsolved or ranks or bool(block.needs) or _starts_processes(block.source)
+            yield _code_cell(own, may_fail=may_fail)
+            if block.on_cuda:
+                yield v4.new_markdown_cell(block.on_cuda)
         elif isinstance(block, Failure):
             yield _code_cell(block.source, may_fail=True)
             said = (f"```text\n{message.strip()}\n```" for message in block.messages)

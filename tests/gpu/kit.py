@@ -119,10 +119,15 @@ class Ran:
 
 def run(runner: Runner, source: str, wall_s: float = 60.0, **job: Any) -> Ran:
     """Run a program to its end."""
+    return run_job(runner, Job(source, limits=Limits(wall_s=wall_s), **job))
+
+
+def run_job(runner: Runner, job: Job) -> Ran:
+    """Run a job to its end."""
     events: list[Event] = []
     begun = time.perf_counter()
     finished = begun
-    for event in runner.start(Job(source, limits=Limits(wall_s=wall_s), **job)):
+    for event in runner.start(job):
         events.append(event)
         if isinstance(event, Finished):
             finished = time.perf_counter()

@@ -34,12 +34,17 @@ class Finding:
 
 
 class Report:
-    """Collects findings, and prints each as it comes."""
+    """Collects findings, and prints each as it comes.
+
+    outputs: what programs of lessons that need a card printed: lesson, step, program (the key that
+    `tensortutor.course.cuda_outputs` finds it by) and printed.
+    """
 
     def __init__(self, about: dict[str, Any], out: TextIO | None = None) -> None:
         self.about = about
         self.findings: list[Finding] = []
         self.seconds: dict[str, float] = {}
+        self.outputs: list[dict[str, Any]] = []
         self._out = out or sys.stdout
         self._begun = time.monotonic()
 
@@ -87,6 +92,7 @@ class Report:
             **self.about,
             "seconds": self.seconds,
             "findings": [asdict(finding) for finding in self.findings],
+            "outputs": self.outputs,
         }
         path.write_text(json.dumps(data, indent=1) + "\n")
 

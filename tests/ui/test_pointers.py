@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tensortutor.course.material import Look, Pane, Prose, Step, Try
+from tensortutor.course.material import CudaOutput, Look, Pane, Prose, Step, Try
 from tensortutor.ui.widgets.lens import GraphPane
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.pointers import Pointer
@@ -123,3 +123,19 @@ async def test_a_derivation_may_be_skipped(setting, until):
         await pilot.press("f8")
         await until(pilot, lambda: screen.session.index == 2)
         assert 1 in screen.session.steps_done  # its question has no answer, and no gap is left
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_program_for_a_gpu_says_what_a_gpu_prints(setting, until, size):
+    lesson = setting.accumulation
+    output = CudaOutput("3.2 TB/s\n", "A Card", "2.13.0+cu130", "2026-11-24")
+    pane = Pane("run", WALK, 1, needs="cuda", recorded=output)
+    steps = list(lesson.steps)
+    steps[RUN] = replace(steps[RUN], blocks=(pane,))
+    lesson = put(setting, replace(lesson, steps=tuple(steps)))
+    async with setting.app(lesson, RUN).run_test(size=size) as pilot:
+        await arrive(pilot, until)
+        lines = pilot.app.screen._compositor.render_strips()
+        shown = " ".join("".join(s.text for s in strip) for strip in lines)
+        for words in ("needs a CUDA GPU", "A Card", "3.2 TB/s"):
+            assert words in shown

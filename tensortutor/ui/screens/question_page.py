@@ -3,8 +3,9 @@
 from textual.containers import VerticalScroll
 
 from tensortutor.course.material import Pane, Prose, Quiz, Step
+from tensortutor.course.prose import fenced
 from tensortutor.ui.outside import OutsideText, entitle
-from tensortutor.ui.widgets.markdown import Text, fenced
+from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.questions import Question
 
 

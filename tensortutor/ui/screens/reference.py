@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Input, Markdown, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tensortutor.course.prose import fenced
 from tensortutor.course.search import ENTRY, ERROR, EXACT, RECIPE, TERM, CourseIndex, Place
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
@@ -21,7 +22,7 @@ from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.widgets.found_list import FoundList
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
-from tensortutor.ui.widgets.markdown import Text, fenced
+from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.pointed import PointedList
 
 KINDS = (ENTRY, TERM, RECIPE, ERROR)

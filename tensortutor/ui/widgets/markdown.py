@@ -79,11 +79,3 @@ class Text(Markdown):
     def update(self, markdown: str) -> AwaitComplete:
         """Show another passage."""
         return super().update(visible(markdown, tabs=0))
-
-
-def fenced(code: str, language: str) -> str:
-    """Code as a Markdown fence that nothing in the code can end."""
-    fence = "```"
-    while fence in code:
-        fence += "`"
-    return f"{fence}{language}\n{code.rstrip()}\n{fence}"

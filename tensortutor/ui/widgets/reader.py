@@ -7,10 +7,11 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widget import Widget
 
 from tensortutor.course.material import OTHER_PYTORCH, Block, Failure, Look, Pane, Prose, Quiz, Try
+from tensortutor.course.prose import fenced
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
-from tensortutor.ui.widgets.markdown import Text, fenced
+from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.pointers import Pointer, Pointers
 from tensortutor.ui.widgets.questions import Question
 
@@ -96,8 +97,9 @@ def written(block: Block) -> list[str]:
         first, *others = (fenced(said.expandtabs(4), "text") for said in block.messages)
         instead = [part for other in others for part in (OTHER_PYTORCH, other)]
         return [fenced(block.source, "python"), first, *instead]
-    # A pane's code is in the editor.
-    assert isinstance(block, (Pane, Quiz)), block
+    if isinstance(block, Pane):  # its code is in the editor
+        return [block.on_cuda]
+    assert isinstance(block, Quiz), block
     return []
 
 

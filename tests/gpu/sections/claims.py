@@ -1,10 +1,18 @@
-"""What the course claims of CUDA, which a machine without a card cannot prove."""
+"""What the course claims of CUDA, which a machine without a card cannot prove.
+
+Keeps what programs of lessons that need a card print there: `python -m tests.gpu.record` writes
+it into the course, for readers without a card.
+"""
 
 from tensortutor.course.atlas import check_atlas
 from tensortutor.course.atlas_claims import atlas_trials, keeps_columns, lacking
 from tensortutor.course.catalog import find_course, read_course
+from tensortutor.course.cuda_outputs import key_of, programs_for_cuda
+from tensortutor.course.jobs import program_job
+from tensortutor.course.model import Course
 from tensortutor.course.verify import Broken, Skipped, prove
-from tests.gpu.kit import Kit
+from tensortutor.runner import Runner
+from tests.gpu.kit import Kit, run_job
 
 TWO_CARDS = (
     "NCCL over two cards: all-reduce, time-outs, DDP and FSDP with one card a rank",
@@ -37,11 +45,31 @@ def main(kit: Kit, deadline: float) -> None:
                 kit.ok(finding.what, False, f"{text}: {finding.message}")
             else:
                 kit.ok(finding.what, True, text)
+        keep_outputs(kit, course, runner)
     for entry in entries:
         if why := lacking(entry, kit.device):
             kit.skip(f"the error {entry.id!r}", why)
     for what in TWO_CARDS:
         kit.skip(what, "one card cannot show it")
+
+
+def keep_outputs(kit: Kit, course: Course, runner: Runner) -> None:
+    """Run the lessons' programs that need a card, and keep what they print."""
+    programs = [
+        (lesson, program)
+        for lesson in course.lessons
+        for program in programs_for_cuda(lesson.id, lesson.steps)
+    ]
+    if not kit.on_cuda:
+        kit.skip(f"{len(programs)} programs of lessons", "they need a card")
+        return
+    for lesson, program in programs:
+        ran = run_job(runner, program_job(lesson, program.source, f"{lesson.slug}.py"))
+        place = f"{lesson.id}, step {program.step + 1}"
+        good = ran.outcome == "done"
+        if kit.ok(f"{place} runs on the card", good, "" if good else ran.last_line):
+            row = {"lesson": lesson.id, "step": program.step, "printed": ran.record.stdout}
+            kit.report.outputs.append({**row, "program": key_of(program.source)})
 
 
 def _lines(entries: object) -> set[int]:
