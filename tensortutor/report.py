@@ -104,14 +104,17 @@ class Printer:
         codes = ";".join(STYLES[style] for style in styles)
         return f"\x1b[{codes}m{text}\x1b[0m"
 
-    def drawing(self, drawing: Drawing) -> None:
-        """A plot or a picture. On stderr unless stdout is a terminal: a pipe or a file gets what
-        the program itself has written and nothing else."""
+    def drawing(self, drawing: Drawing, *, beside_program: bool = True) -> None:
+        """A plot or a picture.
+
+        beside_program: on stderr unless stdout is a terminal: a pipe or a file gets what the
+        program itself has written and nothing else.
+        """
         from tensortutor.drawing.text import for_stream  # not before there is a drawing
 
         self._clear()
         self._out.flush()
-        stream = self._out if self.terminal else self._err
+        stream = self._out if self.terminal or not beside_program else self._err
         print("\n".join(for_stream(drawing, stream)), file=stream, flush=True)
 
     def output(self, event: Output, *, aside: bool = False) -> None:

@@ -197,6 +197,17 @@ COMMANDS = (
         json=True,
     ),
     Command(
+        "drill",
+        "drill.drill",
+        "draw a tensor that one line of PyTorch makes, and check your line",
+        (
+            arg("name", metavar="DRILL", nargs="?", help="as tensors/last_columns; default: list"),
+            arg("line", metavar="LINE", nargs="?", help="your line, in quotes"),
+            arg("--seed", type=seed, metavar="N", help="repeat the inputs of an earlier check"),
+        ),
+        json=True,
+    ),
+    Command(
         "export",
         "export.export",
         "write lessons as Jupyter notebooks, with your code in them",

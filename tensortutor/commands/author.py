@@ -3,7 +3,7 @@
 import time
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain, groupby, takewhile
 from pathlib import Path
 
@@ -15,6 +15,10 @@ from tensortutor.course.atlas import ATLAS, Entry, check_atlas
 from tensortutor.course.atlas_claims import NAME as ATLAS_NAME
 from tensortutor.course.atlas_claims import atlas_trials, keeps_columns
 from tensortutor.course.catalog import UnknownLesson, find_course, find_lessons, read_course
+from tensortutor.course.claims import Trial
+from tensortutor.course.drill_claims import NAME as DRILLS
+from tensortutor.course.drill_claims import drill_problems, drill_trials
+from tensortutor.course.drills import Drill, read_drills
 from tensortutor.course.git_changes import NoHistory, changed_files, changed_lessons
 from tensortutor.course.model import Course, Lesson
 from tensortutor.course.problems import CourseError, Problem, listed
@@ -28,6 +32,23 @@ from tensortutor.protocol.wire import to_wire
 FAILED = 1
 PACKAGE = Path(__file__).resolve().parents[1]
 """Where an installed tensortutor keeps the built-in course: no place to write in."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is to be proved."""
+
+    lessons: Sequence[Lesson] = ()
+    entries: Sequence[Entry] = ()
+    pages: Sequence[Page] = ()
+    drills: Sequence[Drill] = ()
+
+    def trials(
+        self, course: Course, device: str, seeds: int, *, columns: bool = True
+    ) -> Iterator[Trial]:
+        """The runs for all but the lessons."""
+        of_atlas = atlas_trials(course, self.entries, device, columns=columns)
+        return chain(of_atlas, page_trials(self.pages), drill_trials(self.drills, seeds))
 
 
 def new_lesson(session: Session, arguments: Namespace) -> int:
@@ -50,7 +71,7 @@ def new_lesson(session: Session, arguments: Namespace) -> int:
 
 
 def verify_lessons(session: Session, arguments: Namespace) -> int:
-    """Prove lessons, the atlas and the reference, and print what does not hold.
+    """Prove lessons, drills, the atlas and the reference, and print what does not hold.
 
     Returns 1 if there is anything.
     """
@@ -68,8 +89,23 @@ def verify_lessons(session: Session, arguments: Namespace) -> int:
     told = [problem for problem in problems if everything or problem.path in names]
     entries, wrong = check_atlas(course) if has_atlas else ((), [])
     pages, of_pages = _pages(course, arguments)
-    told += [*wrong, *of_pages]
-    return 0 if _prove(session, arguments, course, told, lessons, entries, pages) else FAILED
+    drills, of_drills = _drills(course, arguments)
+    told += [*wrong, *of_pages, *of_drills]
+    parts = Parts(lessons, entries, pages, drills)
+    return 0 if _prove(session, arguments, course, told, parts) else FAILED
+
+
+def _drills(course: Course, arguments: Namespace) -> tuple[Sequence[Drill], list[Problem]]:
+    """The drills that are asked for, and what is wrong with them."""
+    if arguments.lessons and DRILLS not in arguments.lessons:
+        return (), []
+    drills, problems = read_drills(course)
+    problems += drill_problems(course, drills)
+    if arguments.changed is not None:
+        files = _changed(course, arguments.changed)
+        drills = tuple(drill for drill in drills if drill.path in files)
+        problems = _among(course, problems, files)
+    return drills, problems
 
 
 def _pages(course: Course, arguments: Namespace) -> tuple[list[Page], list[Problem]]:
@@ -113,9 +149,14 @@ def _watch(session: Session, arguments: Namespace, root: Path, lessons: Sequence
         files |= {path for lesson in chosen_ones for path in _files(course, lesson)}
         told = [problem for problem in problems if problem.path in files]
         pages, wrong = check_reference(course)
-        told += _among(course, wrong, saved)
-        pages = tuple(page for page in pages if page.path in saved)
-        _prove(session, arguments, course, told, chosen_ones, (), pages, is_stale)
+        drills, of_drills = read_drills(course)
+        told += _among(course, [*wrong, *of_drills, *drill_problems(course, drills)], saved)
+        parts = Parts(
+            chosen_ones,
+            pages=[page for page in pages if page.path in saved],
+            drills=[drill for drill in drills if drill.path in saved],
+        )
+        _prove(session, arguments, course, told, parts, is_stale)
 
     first = [path for lesson in lessons for path in (lesson.path, lesson.judge.path)]
     return watch(session, root, first, prove)
@@ -126,12 +167,10 @@ def _prove(
     arguments: Namespace,
     course: Course,
     problems: Sequence[Problem],
-    lessons: Sequence[Lesson],
-    entries: Sequence[Entry] = (),
-    pages: Sequence[Page] = (),
+    parts: Parts,
     is_stale: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Prove lessons, atlas and pages where they have no problems; print what does not hold.
+    """Prove the parts that have no problems; print what does not hold.
 
     is_stale: says that the files have changed, so that nobody wants to know any more. Returns
     whether all is well.
@@ -140,15 +179,22 @@ def _prove(
     for problem in problems:
         _tell_problem(session, problem)
     spoilt = {problem.path for problem in problems}
-    sound = [lesson for lesson in lessons if not spoilt & _files(course, lesson)]
-    entries = () if ATLAS in spoilt else entries
-    mutated = _with_new_checks(course, sound, arguments.mutate_since)
+
+    def is_sound(path: Path) -> bool:
+        return path.relative_to(course.root).as_posix() not in spoilt
+
+    sound = Parts(
+        [lesson for lesson in parts.lessons if not spoilt & _files(course, lesson)],
+        parts.entries if ATLAS not in spoilt else (),
+        [page for page in parts.pages if is_sound(page.path)],
+        [drill for drill in parts.drills if is_sound(drill.path)],
+    )
+    mutated = _with_new_checks(course, sound.lessons, arguments.mutate_since)
     expected = expected_mutants(mutated) if arguments.mutate else 0
-    sound_pages = [p for p in pages if p.path.relative_to(course.root).as_posix() not in spoilt]
-    others = chain(atlas_trials(course, entries, "cpu"), page_trials(sound_pages))
+    others = sound.trials(course, "cpu", arguments.seeds)
     claims = sum(len(trial.claims) for trial in others)
-    tally = _Tally(session, count(sound, seeds=arguments.seeds) + claims)
-    found = _findings(session, course, sound, entries, sound_pages, arguments)
+    tally = _Tally(session, count(sound.lessons, seeds=arguments.seeds) + claims)
+    found = _findings(session, course, sound, arguments)
     found = takewhile(lambda _: not is_stale(), found)
     for id, findings in groupby(found, _lesson_of):
         tally.add(id, findings)
@@ -161,7 +207,9 @@ def _prove(
     return not problems and not tally.broken and noticed
 
 
-def _with_new_checks(course: Course, lessons: list[Lesson], revision: str | None) -> list[Lesson]:
+def _with_new_checks(
+    course: Course, lessons: Sequence[Lesson], revision: str | None
+) -> Sequence[Lesson]:
     """The lessons whose check files differ from a git revision; all without one.
 
     A text that changed can let no mutant through: the checks decide about them.
@@ -184,7 +232,7 @@ def _named(course: Course, names: Sequence[str]) -> list[Lesson]:
         named = [
             lesson
             for name in names
-            if name != ATLAS_NAME and not _is_reference(name)
+            if name not in (ATLAS_NAME, DRILLS) and not _is_reference(name)
             for lesson in find_lessons(course, name)
         ]
     except UnknownLesson as error:
@@ -216,22 +264,16 @@ def _tell_problem(session: Session, problem: Problem) -> None:
 
 
 def _findings(
-    session: Session,
-    course: Course,
-    lessons: Sequence[Lesson],
-    entries: Sequence[Entry],
-    pages: Sequence[Page],
-    arguments: Namespace,
+    session: Session, course: Course, parts: Parts, arguments: Namespace
 ) -> Iterator[Finding]:
-    if lessons or entries or pages:
+    if parts.lessons or parts.entries or parts.pages or parts.drills:
         runner = session.runner(preload=True)
         yield from verify(
-            course, lessons, runner, seeds=arguments.seeds, jobs=arguments.jobs,
+            course, parts.lessons, runner, seeds=arguments.seeds, jobs=arguments.jobs,
             device=runner.device,
         )  # fmt: skip
         columns = keeps_columns(runner.status.python)
-        of_atlas = atlas_trials(course, entries, runner.device, columns=columns)
-        others = chain(of_atlas, page_trials(pages))
+        others = parts.trials(course, runner.device, arguments.seeds, columns=columns)
         yield from prove(course, others, runner, jobs=arguments.jobs)
 
 

@@ -23,18 +23,22 @@ def review(session: Session, arguments: Namespace) -> int:
             session.printer.json(as_json(card))
         return 0
     if arguments.ask:
-        return _ask_all(session, [card for card in found.cards if not card.is_exercise])
+        return _ask_all(session, [card for card in found.cards if card.is_question])
     _list(session, found)
     return 0
 
 
 def as_json(card: Card) -> dict[str, object]:
-    """A card for a program to read. step and question count from 1; question is null for code."""
+    """A card for a program to read. step and question count from 1; question is null for code.
+
+    drill: its id, null for what is none.
+    """
     return {
         "event": "due",
         "lesson": card.lesson.id,
         "step": card.step + 1,
-        "question": None if card.is_exercise else card.quiz + 1,
+        "question": card.quiz + 1 if card.is_question else None,
+        "drill": card.drill.id if card.drill is not None else None,
         "due": card.due.isoformat(timespec="seconds"),
         "reviews": card.reviews,
         "new": card.is_new,
@@ -47,19 +51,25 @@ def _list(session: Session, found: Due) -> None:
         printer.line(f"{found.words}.")
     if not found.cards:
         later = cards(session.course, session.progress)
-        when = "Questions come back once they were answered, exercises once they were passed."
+        when = "Questions come back once they were answered, exercises and drills once their "
+        when += "lesson was passed."
         if found.waiting:
             when = "The others come on the days after."
         elif later:
             when = f"The next card is due on {later[0].due.astimezone():%Y-%m-%d}."
         printer.line(f"Nothing is due. {when}")
         return
-    questions = [card for card in found.cards if not card.is_exercise]
+    questions = [card for card in found.cards if card.is_question]
     if questions:
         printer.line(f"Due questions: {len(questions)}. tensortutor review --ask asks them.")
     for card in questions[:MOST_SHOWN]:
         title = card.lesson.steps[card.step].title
         printer.line(f"  {card.lesson.id:<36}{title}, question {card.quiz + 1}")
+    drills = [card.drill for card in found.cards if card.drill is not None]
+    if drills:
+        printer.line("Due drills: tensortutor drill DRILL draws one, and checks your line.")
+    for drill in drills[:MOST_SHOWN]:
+        printer.line(f"  {drill.id:<36}{' '.join(drill.ask.split())}")
     exercises = [card for card in found.cards if card.is_exercise]
     if exercises:
         printer.line("Due exercises, to be written anew: tensortutor review --fresh LESSON")

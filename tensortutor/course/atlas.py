@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from tensortutor.course.toml_tables import (
     key_lines,
     load_toml,
     show,
+    table_bodies,
 )
 
 ATLAS = "lessons/atlas.toml"
@@ -168,7 +168,7 @@ def lesson_problems(
 
 def _entries(tables: list[dict[str, Any]], text: str, report: Report) -> Iterator[Entry]:
     seen: set[str] = set()
-    for table, (line, body) in zip(tables, _bodies(text, "errors", len(tables)), strict=True):
+    for table, (line, body) in zip(tables, table_bodies(text, "errors", len(tables)), strict=True):
         entry = _entry(table, line, body, report)
         if entry is None:
             continue
@@ -242,7 +242,7 @@ def _check_facts(facts: list[str], pattern: Pattern, line: int, report: Report) 
 def _programs(
     tables: list[dict[str, Any]], first: int, body: str, report: Report
 ) -> Iterator[Program]:
-    bodies = _bodies(body, "errors.programs", len(tables))
+    bodies = table_bodies(body, "errors.programs", len(tables))
     for table, (within, text) in zip(tables, bodies, strict=True):
         line = first + within - 1
         line_of = key_lines(text, line, otherwise=line)
@@ -263,14 +263,3 @@ def _check_python(source: str, line_of: Callable[[str], int], report: Report) ->
         # The text of a ''' string begins one line below its key.
         line = line_of("source") + (getattr(error, "lineno", 1) or 1)
         report.add(line, f"the program is not Python: {getattr(error, 'msg', error)}")
-
-
-def _bodies(text: str, name: str, count: int) -> list[tuple[int, str]]:
-    """The line and the text of each [[name]]; all of it for each if they cannot be told apart."""
-    header = re.compile(rf"^[ \t]*\[\[[ \t]*{re.escape(name)}[ \t]*\]\]", re.MULTILINE)
-    starts = [found.start() for found in header.finditer(text)]
-    if len(starts) != count:
-        return [(1, text)] * count
-    ends = [*starts[1:], len(text)]
-    pieces = zip(starts, ends, strict=False)  # of no pieces there is still an end
-    return [(text.count("\n", 0, start) + 1, text[start:end]) for start, end in pieces]

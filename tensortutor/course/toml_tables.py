@@ -173,3 +173,14 @@ def show(value: Any) -> str:
         # An integer of more than 4,300 digits, which a hexadecimal one may be; or deep nesting.
         text = "a number of thousands of digits" if isinstance(value, int) else "something huge"
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def table_bodies(text: str, name: str, count: int) -> list[tuple[int, str]]:
+    """The line and the text of each [[name]]; all of it for each if they cannot be told apart."""
+    header = re.compile(rf"^[ \t]*\[\[[ \t]*{re.escape(name)}[ \t]*\]\]", re.MULTILINE)
+    starts = [found.start() for found in header.finditer(text)]
+    if len(starts) != count:
+        return [(1, text)] * count
+    ends = [*starts[1:], len(text)]
+    pieces = zip(starts, ends, strict=False)  # of no pieces there is still an end
+    return [(text.count("\n", 0, start) + 1, text[start:end]) for start, end in pieces]

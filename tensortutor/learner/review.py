@@ -7,6 +7,7 @@ answered before there was a schedule has one.
 
 Rules: a question is a card once it was answered, an exercise once its lesson was passed. Right at
 once is "good"; a pass after failed checks is "hard"; wrong, or not passed that day, is "again".
+A drill is a card once its lesson was passed, as if it had been solved on that day.
 A card is new until it was looked at on a second day. Of the new ones only so many are due on one
 day (in UTC, as all days here): an afternoon of lessons is not asked back on a single morning.
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from tensortutor.course.drills import Drill, read_drills
 from tensortutor.course.model import Course, Lesson
 from tensortutor.learner.settings import NEW_PER_DAY
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 EXERCISE = -1
 """Stands for a question's number where the card is the exercise."""
+DRILL = -2
+"""Stands for it where the card is a drill."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Review:
 
 @dataclass(frozen=True)
 class Card:
-    """A question, or the exercise of a lesson (quiz is EXERCISE), and when it is due (UTC).
+    """A question, the exercise of a lesson (quiz is EXERCISE) or a drill, and when it is due (UTC).
 
     second: when it was looked at again for the first time.
     """
@@ -49,6 +53,7 @@ class Card:
     due: datetime
     reviews: int
     second: datetime | None = None
+    drill: Drill | None = None
 
     @property
     def is_new(self) -> bool:
@@ -59,6 +64,11 @@ class Card:
     def is_exercise(self) -> bool:
         """The card is the lesson's exercise."""
         return self.quiz == EXERCISE
+
+    @property
+    def is_question(self) -> bool:
+        """The card is a question of the lesson's text."""
+        return self.quiz >= 0
 
 
 @dataclass(frozen=True)
@@ -112,10 +122,48 @@ def cards(course: Course, progress: Progress) -> list[Card]:
             step = lesson.steps.index(lesson.task)
         elif step >= len(lesson.steps) or quiz >= len(lesson.steps[step].quizzes):
             continue
-        times = sorted(review.at for review in reviews)
-        second = times[1] if len(times) > 1 else None
-        found.append(Card(lesson, step, quiz, next_due(reviews), len(reviews), second))
+        found.append(_card(lesson, step, quiz, reviews))
+    found += drill_cards(course, progress)
     return sorted(found, key=lambda card: card.due)
+
+
+def _card(
+    lesson: Lesson, step: int, quiz: int, reviews: list[Review], drill: Drill | None = None
+) -> Card:
+    times = sorted(review.at for review in reviews)
+    second = times[1] if len(times) > 1 else None
+    return Card(lesson, step, quiz, next_due(reviews), len(reviews), second, drill)
+
+
+def drill_cards(course: Course, progress: Progress) -> list[Card]:
+    """The drills of lessons that were passed, in the course's order.
+
+    What is wrong with a file of drills is told by `verify`; its other drills are asked.
+    """
+    passed = {
+        id: read_time(record.passed_at)
+        for id, record in progress.records().items() if record.passed_at
+    }  # fmt: skip
+    lessons = {lesson.id: lesson for lesson in course.lessons}
+    answered = {key[0]: reviews for key, reviews in question_reviews(progress)}
+    drills, _ = read_drills(course, {id.partition("/")[0] for id in passed})
+    found = []
+    for drill in drills:
+        if drill.lesson in passed:
+            first = Review(passed[drill.lesson], 3)
+            reviews = [first, *answered.get(drill_key(drill), [])]
+            found.append(_card(lessons[drill.lesson], 0, DRILL, reviews, drill))
+    return found
+
+
+def drill_key(drill: Drill) -> str:
+    """What answers to a drill are recorded under, in the place of a lesson."""
+    return f"drill:{drill.id}"
+
+
+def record_drill(progress: Progress, drill: Drill, line: str, correct: bool) -> None:
+    """A line was written for a drill, and checked. Raises StorageError."""
+    progress.record_answer(drill_key(drill), 0, 0, line, correct)
 
 
 Key = tuple[str, int, int]

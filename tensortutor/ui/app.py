@@ -371,6 +371,21 @@ class TutorApp(SearchApp):
             self.pop_screen()
             garbage_collection.collect_soon(self)
 
+    def action_drills(self) -> None:
+        """All drills of the lessons that were passed, those first that are due first."""
+        from tensortutor.learner.review import Due, drill_cards
+        from tensortutor.ui.screens.review import ReviewScreen
+
+        try:
+            found = sorted(drill_cards(self.course, self.progress), key=lambda card: card.due)
+        except StorageError as error:
+            self.tell(str(error))
+            return
+        if found:
+            self.push_screen(ReviewScreen(Due(tuple(found)), "Drills"))
+        else:
+            self.tell("Drills come with the lessons that you have passed: none yet.")
+
     def action_progress(self) -> None:
         """Show what is known well and what is not."""
         from tensortutor.ui.screens.progress import ProgressScreen
@@ -424,6 +439,9 @@ class TutorApp(SearchApp):
         yield SystemCommand("Reference", "Calls, terms and errors", self.action_reference)
         yield SystemCommand(
             "Scratch pad", "A file to try things in, run as lessons are", self.action_scratch_pad
+        )
+        yield SystemCommand(
+            "Drills", "Make a drawn tensor in one line of PyTorch", self.action_drills
         )
         yield SystemCommand("Progress", "What you know well, what not", self.action_progress)
         from tensortutor.ui import class_sharing, teach_mode

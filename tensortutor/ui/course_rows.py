@@ -24,6 +24,7 @@ class ReviewRow(NamedTuple):
     questions: int | None
     exercises: int
     new: str = ""
+    drills: int = 0
 
 
 class ChapterRow(NamedTuple):

@@ -78,15 +78,16 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def due(questions: int | None, exercises: int, new: str = "") -> str:
+def due(questions: int | None, exercises: int, new: str = "", drills: int = 0) -> str:
     """What is due for another look; questions is None while that is not known.
 
     new: how many of the new cards are among it, if not all are.
     """
     if questions is None:
         return ""
-    parts = [count(n, what) for n, what in ((questions, "question"), (exercises, "exercise")) if n]
-    verb = "is" if questions + exercises == 1 else "are"
+    kinds = (questions, "question"), (drills, "drill"), (exercises, "exercise")
+    parts = [count(n, what) for n, what in kinds if n]
+    verb = "is" if questions + drills + exercises == 1 else "are"
     words = f"{joined(parts)} {verb} due" if parts else "nothing is due"
     return f"{words}: {new}" if new else words
 

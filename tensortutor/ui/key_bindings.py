@@ -144,6 +144,7 @@ ORDER = [
 
 REVIEW = [
     _key("review.next", "n,f8", "next", "Next", show=True),
+    _key("review.answer", "f2,ctrl+o", "answer", "Show the answer of a drill", show=True),
     _key("review.open", "o", "open", "Begin the exercise anew"),
     _key("review.back", "escape", "back", "Back", show=True),
 ]

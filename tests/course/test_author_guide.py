@@ -6,6 +6,8 @@ from pathlib import Path
 from tensortutor.course.atlas import check_atlas
 from tensortutor.course.atlas_claims import atlas_trials
 from tensortutor.course.catalog import load_course
+from tensortutor.course.drill_claims import drill_problems, drill_trials
+from tensortutor.course.drills import read_drills
 from tensortutor.course.fences import PLAIN, PYTHON
 from tensortutor.course.reference_claims import check_reference, page_trials
 from tensortutor.course.verify import Broken, Proved, prove, verify
@@ -17,6 +19,7 @@ FILES = {
     "A small course": "lessons/course.toml",
     "edition = 2": "lessons/01_basics/01_sums.md",
     "Judges lessons": "checks/01_basics/01_sums.py",
+    "[[drills]]": "lessons/01_basics/drills.toml",
     "[[errors]]": "lessons/atlas.toml",
     'kind = "calls"': "lessons/reference/01_sums.md",
 }
@@ -38,11 +41,17 @@ def test_the_examples_of_the_guide_hold(tmp_path):
     course = write_course(tmp_path / "course")
     entries, of_atlas = check_atlas(course)
     pages, of_pages = check_reference(course)
-    assert [*of_atlas, *of_pages] == []
+    drills, of_drills = read_drills(course)
+    assert [*of_atlas, *of_pages, *of_drills, *drill_problems(course, drills)] == []
     with Runner(Settings(scratch=tmp_path / "scratch", spares=2)) as runner:
         runner.prepare()
         found = list(verify(course, course.lessons, runner, seeds=3))
-        found += prove(course, [*atlas_trials(course, entries, "cpu"), *page_trials(pages)], runner)
+        others = [
+            *drill_trials(drills, 3),
+            *atlas_trials(course, entries, "cpu"),
+            *page_trials(pages),
+        ]
+        found += prove(course, others, runner)
     assert [str(finding) for finding in found if isinstance(finding, Broken)] == []
     assert sum(type(finding) is Proved for finding in found) > 15
 

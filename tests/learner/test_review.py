@@ -4,10 +4,13 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from tensortutor.course.catalog import open_course
 from tensortutor.learner import progress as progress_module
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.review import Review, cards, due, next_due
+from tensortutor.learner.review import Review, cards, due, next_due, record_drill
+from tests.course.test_drills import DRILLS, FILE
+from tests.course.tiny import copy_of_tiny
 from tests.ui.courses import course
 
 DAY = timedelta(days=1)
@@ -27,6 +30,19 @@ def at(monkeypatch):
         monkeypatch.setattr(progress_module, "_now", lambda: stamp)
 
     return set_clock
+
+
+def drills_course(folder):
+    """The tiny course with one drill."""
+    root = copy_of_tiny(folder)
+    (root / FILE).write_text(DRILLS)
+    return root
+
+
+def first_question(of):
+    """Step and number of the first question of a course's first lesson."""
+    steps = of.lessons[0].steps
+    return next(index for index, step in enumerate(steps) if step.quizzes), 0
 
 
 START = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
@@ -135,3 +151,36 @@ def test_a_clock_that_was_set_back_does_no_harm(progress, at, asking):
     progress.record_answer(*asking, "x", True)
     (card,) = cards(course(), progress)
     assert card.reviews == 2
+
+
+def test_a_drill_comes_back_once_its_lesson_was_passed(progress, at, tmp_path):
+    drilled = open_course(drills_course(tmp_path))
+    at(START)
+    assert cards(drilled, progress) == []
+    progress.mark_passed("basics/means")
+    (card,) = cards(drilled, progress)
+    assert card.drill is not None
+    assert (card.is_new, card.is_question, card.is_exercise) == (True, False, False)
+    assert card.due > START + DAY
+    at(card.due)
+    record_drill(progress, card.drill, "x", correct=True)
+    (later,) = cards(drilled, progress)
+    assert later.due > card.due + DAY
+    assert not later.is_new
+
+
+def test_answers_to_drills_are_no_answers_of_their_lesson(progress, tmp_path):
+    drilled = open_course(drills_course(tmp_path))
+    progress.mark_passed("basics/means")
+    (card,) = cards(drilled, progress)
+    record_drill(progress, card.drill, "x", correct=False)
+    assert progress.answers("basics/means") == {}
+    assert progress.records()["basics/means"].questions == 0
+
+
+def test_a_broken_file_of_drills_takes_no_other_card_away(progress, at, asking, tmp_path):
+    root = drills_course(tmp_path)
+    (root / FILE).write_text("[[drills")
+    progress.mark_passed("basics/means")
+    progress.record_answer("basics/means", *first_question(open_course(root)), "x", True)
+    assert [card.is_question for card in cards(open_course(root), progress)] == [True]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tensortutor.learner.review import Due
 
 REVIEW = (
-    "Questions come back at growing intervals once you have answered them, exercises once you have "
-    "passed them."
+    "Questions come back at growing intervals once you have answered them, exercises and drills "
+    "once you have passed their lesson."
 )
 TEACHING = "every lesson is open, nothing is kept"
 
@@ -133,8 +133,12 @@ class HomeScreen(TutorScreen):
     def _show_due(self) -> None:
         if self.is_mounted and self._due is not None:
             cards = self._due.cards
-            exercises = sum(card.is_exercise for card in cards)
-            self._review = ReviewRow(len(cards) - exercises, exercises, self._due.words)
+            self._review = ReviewRow(
+                sum(card.is_question for card in cards),
+                sum(card.is_exercise for card in cards),
+                self._due.words,
+                sum(card.drill is not None for card in cards),
+            )
             self.courses.show(self._rows())
 
     def action_review(self) -> None:

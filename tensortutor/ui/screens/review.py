@@ -1,4 +1,4 @@
-"""What is due: one card after another, a question or an exercise to be written anew."""
+"""What is due: one card after another, a question, a drill, or an exercise to be written anew."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from textual.widgets import Static
 from tensortutor.course.material import Prose
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.review import Card, Due
+from tensortutor.learner.review import Card, Due, record_drill
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.question_page import show_question
+from tensortutor.ui.widgets.drill import DrillView
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.markdown import Text
@@ -26,18 +27,19 @@ from tensortutor.ui.widgets.questions import Question
 
 
 class ReviewScreen(TutorScreen):
-    """Asks the questions that are due, then offers the exercises."""
+    """Asks the questions and drills that are due, then offers the exercises."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*key_bindings.REVIEW]
     CSS_PATH = "../styles/lesson.tcss"
     ABOUT = (
         "Questions that you answered some time ago come again when they are about to be "
-        "forgotten, and exercises to be written anew. Leave whenever you like: what is not "
-        "answered stays due."
+        "forgotten, and exercises to be written anew. A drill draws a tensor that one line of "
+        "PyTorch makes. Leave whenever you like: what is not answered stays due."
     )
 
-    def __init__(self, due: Due | None) -> None:
+    def __init__(self, due: Due | None, title: str = "Review") -> None:
         super().__init__()
+        self._title = title
         self._due = due or Due()
         self._cards = sorted(self._due.cards, key=lambda card: card.is_exercise)
         self._index = 0
@@ -62,8 +64,9 @@ class ReviewScreen(TutorScreen):
         page = self.query_one("#review", VerticalScroll)
         await page.remove_children()
         card = self.card
+        self.keys.names = {"review.answer": "Answer" if card and card.drill else ""}
         if card is None:
-            self.top.place = ("Review",)
+            self.top.place = (self._title,)
             done = "That is all for today." if self._cards else "Nothing is due."
             if self._due.waiting > self._due.new:
                 done += f" {self._due.words}; the others come on the days after."
@@ -73,8 +76,14 @@ class ReviewScreen(TutorScreen):
             page.focus()
             return
         name = describe.short_name(self.tutor.course, card.lesson)
-        self.top.place = ("Review", f"{self._index + 1} of {len(self._cards)}: {name}")
+        self.top.place = (self._title, f"{self._index + 1} of {len(self._cards)}: {name}")
         self.top.word = self._due.words
+        if card.drill is not None:
+            entitle(page, OutsideText(f"Drill: {card.drill.id}"))
+            view = DrillView(card.drill, self.tutor.runner, seed=card.reviews)
+            await page.mount(view)
+            view.field.focus(scroll_visible=False)
+            return
         step = card.lesson.steps[card.step]
         if card.is_exercise:
             entitle(page, OutsideText(step.title))
@@ -107,6 +116,23 @@ class ReviewScreen(TutorScreen):
         page = self.query_one("#review", VerticalScroll)
         page.focus()
         page.scroll_to_widget(event.question, animate=False)
+
+    @on(DrillView.Checked)
+    def _checked(self, event: DrillView.Checked) -> None:
+        try:
+            record_drill(self.tutor.progress, event.drill, event.line, event.correct)
+        except StorageError as error:
+            self.tutor.tell(str(error))
+
+    def action_answer(self) -> None:
+        """Say a right line of the drill. That is no right answer."""
+        card = self.card
+        if card is None or card.drill is None:
+            self.tutor.tell("Drills have an answer to be shown; questions explain theirs.")
+            return
+        view = self.query_one(DrillView)
+        view.post_message(DrillView.Checked(card.drill, "", correct=False))
+        view.show_answer()
 
     async def action_next(self) -> None:
         """The next card."""

@@ -189,7 +189,7 @@ class CourseList(ScrollView, can_focus=True):
     @_pieces.register
     def _(self, row: ReviewRow) -> tuple[list[Piece], list[Piece]]:
         due = describe.due(*row)
-        look = "strong" if row.questions or row.exercises else "dim"
+        look = "strong" if row.questions or row.exercises or row.drills else "dim"
         return [(f"{'Review':<{HEAD}}", "accent"), (due, look)], []
 
     @_pieces.register
