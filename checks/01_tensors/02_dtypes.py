@@ -4,6 +4,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_close,
@@ -12,7 +13,15 @@ from tensortutor.checking import (
     expect_shape,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "An image file holds uint8, 0 to 255.",
+    "Write both ways.",
+    "`x.clamp(low, high)` limits values.",
+    "The starter is what many people write first",
 )
 
 
@@ -27,20 +36,27 @@ def as_input(pixels):
     return ((pixels.double() - 127.5) / 127.5).float()
 
 
-@check("0 becomes -1 and 255 becomes 1")
+@check(
+    "0 becomes -1 and 255 becomes 1",
+    holds=[
+        "In: 0 becomes -1, 255 becomes 1",
+        "Pixels to model input: 0 becomes -1, 255 becomes 1.",
+    ],
+)
 def ends(answer, rng, device):
     img = torch.tensor([[[0, 255], [255, 0]]], dtype=torch.uint8, device=device)
     expect_close(
         answer.normalize_u8(img),
         img.float() / 255 * 2 - 1,
         name="the two ends",
+        dtype_hint="The model's weights are float32, and they refuse float64.",
         atol=1e-6,
         rtol=0.0,
         hint="Where is the middle between 0 and 255, and how far away are the ends?",
     )
 
 
-@check("dark pixels come out negative")
+@check("dark pixels come out negative", holds="everything else lies evenly between")
 def dark(answer, rng, device):
     img = torch.randint(1, 127, (1, 3, 5), dtype=torch.uint8).to(device)
     got = answer.normalize_u8(img)
@@ -58,10 +74,20 @@ def dark(answer, rng, device):
     )
 
 
-@check("any image comes out as float32, in its own shape")
+@check(
+    "any image comes out as float32, in its own shape",
+    holds=[
+        "The model wants float32 from -1 to 1",
+        "everything else lies evenly between",
+        "img: uint8, (C, H, W), any sizes",
+        "returns: float32, (C, H, W)",
+    ],
+)
 def float32(answer, rng, device):
     some = image(rng, device)
-    for img in (some.clamp(20, 200), some, some[:, :1, :1], some[:, :0]):
+    every = torch.arange(256, dtype=torch.uint8, device=device).reshape(1, 16, 16)
+    parts = (some.clamp(20, 200), some, some[:, :1, :1], some[:, :0], some[:0], some[..., ::2])
+    for img in (*parts, every):
         got = answer.normalize_u8(img)
         expect_dtype(
             got,
@@ -79,11 +105,17 @@ def float32(answer, rng, device):
         )
 
 
-@check("every pixel value finds its way back")
+@check(
+    "every pixel value finds its way back",
+    holds=[
+        "what it gives back must become pixels again",
+        "Model output to pixels: -1 becomes 0, 1 becomes 255.",
+    ],
+)
 def round_trip(answer, rng, device):
     pixels = torch.arange(256, dtype=torch.uint8)[torch.randperm(256)].to(device)
     pixels = pixels.reshape(1, 16, 16)
-    for some in (pixels, pixels.transpose(1, 2), pixels[:, :1, :1], pixels[:, :0]):
+    for some in (pixels, pixels.transpose(1, 2), pixels[:, :1, :1], pixels[:, :0], pixels[:0]):
         expect_equal(
             answer.back_to_u8(as_input(some)),
             some,
@@ -93,10 +125,14 @@ def round_trip(answer, rng, device):
         )
 
 
-@check("a fraction goes to the nearest pixel value")
+@check(
+    "a fraction goes to the nearest pixel value",
+    holds=["Out: the nearest pixel value.", "returns: uint8, (C, H, W), the nearest pixel values"],
+)
 def nearest(answer, rng, device):
-    pixels = torch.randint(1, 255, (3, 4, 5), dtype=torch.uint8).to(device)
-    aside = torch.rand(3, 4, 5, device=device) * 0.8 - 0.4
+    pixels = torch.randint(0, 256, (3, 4, 5), dtype=torch.uint8).to(device)
+    pixels[0, 0, :2] = torch.tensor([0, 255], device=device)
+    aside = torch.rand(3, 4, 5, device=device) * 0.9 - 0.45
     got = answer.back_to_u8(as_input(pixels + aside))
     expect_shape(got, pixels.shape, name="the picture")
     off = got.double() - pixels.double()
@@ -116,21 +152,39 @@ def nearest(answer, rng, device):
     )
 
 
-@check("values beyond -1 and 1 stop at 0 and 255")
+@check(
+    "values beyond -1 and 1 stop at 0 and 255",
+    holds=[
+        "A model overshoots a little, and what lies beyond -1 or 1 becomes 0 or 255.",
+        "some values below -1 or above 1",
+    ],
+    both_sides=True,
+)
 def overshoot(answer, rng, device):
-    x = torch.tensor([[[-3.0, -1.5, -1.02, 1.02, 1.5, 3.0]]], device=device)
-    wanted = torch.tensor([[[0, 0, 0, 255, 255, 255]]], dtype=torch.uint8, device=device)
+    far = torch.tensor([3.0, 1.5, 1.02, 1e4, 1e10, float("inf")], device=device)
+    for x, end in ((-far, 0), (far, 255)):
+        expect_equal(
+            answer.back_to_u8(x.reshape(1, 2, 3)),
+            torch.full((1, 2, 3), end, dtype=torch.uint8, device=device),
+            name="the picture",
+            dtype_hint="Pixels are uint8 again.",
+            hint="An integer dtype does not stop at its ends: 300 becomes 44 in uint8. Limit the "
+            "values while they are still floats.",
+        )
+    inside = torch.tensor([[[-1.5, -0.5, 0.5, 1.5]]], device=device)
+    wanted = torch.tensor([[[0, 64, 191, 255]]], dtype=torch.uint8, device=device)
     expect_equal(
-        answer.back_to_u8(x),
+        answer.back_to_u8(inside),
         wanted,
         name="the picture",
-        dtype_hint="Pixels are uint8 again.",
-        hint="uint8 does not stop at its ends, it wraps: 300 becomes 44. Limit the "
-        "values while they are still floats.",
+        hint="A value that overshoots changes no other value.",
     )
 
 
-@check("the tensors that came in are unchanged")
+@check(
+    "the tensors that came in are unchanged",
+    holds="Neither function changes the tensor that it was given.",
+)
 def untouched(answer, rng, device):
     img, x = image(rng, device), torch.randn(3, 4, 5, device=device)
     hint = "Methods that end in _ and operators such as += write into the caller's block."
@@ -203,6 +257,60 @@ def back_to_u8(x):
     return x.mul_(127.5).add_(127.5).round_().clamp_(0, 255).to(torch.uint8)
 
 
+@mutant("takes the smaller half in float16", caught_by=float32)
+def normalize_u8(img):
+    return ((img.half() - 127.5) / 127.5).float()
+
+
+@mutant("divides by 128 and moves by 1", caught_by=ends)
+def normalize_u8(img):
+    return img.float() / 128 - 1
+
+
+@mutant("reflects what lies below", caught_by=overshoot)
+def back_to_u8(x):
+    return (x * 127.5 + 127.5).round().abs().clamp(max=255).to(torch.uint8)
+
+
+@mutant("squeezes the picture until nothing overshoots", caught_by=overshoot)
+def back_to_u8(x):
+    if x.numel():
+        x = x / x.abs().max().clamp(min=1)
+    return (x * 127.5 + 127.5).round().clamp(0, 255).to(torch.uint8)
+
+
+@mutant("becomes an integer before it limits", caught_by=overshoot)
+def back_to_u8(x):
+    return (x * 127.5 + 127.5).round().to(torch.int16).clamp(0, 255).to(torch.uint8)
+
+
+@mutant("rounds before it moves to the middle", caught_by=nearest)
+def back_to_u8(x):
+    return ((x.clamp(-1, 1) * 127.5).round() + 127.5).to(torch.uint8)
+
+
+@mutant("limits the upper end alone", caught_by=overshoot)
+def back_to_u8(x):
+    return (x * 127.5 + 127.5).round().clamp(max=255).to(torch.uint8)
+
+
+@mutant("limits in the caller's tensor", caught_by=untouched)
+def back_to_u8(x):
+    x[x > 1] = 1
+    x[x < -1] = -1
+    return (x * 127.5 + 127.5).round().to(torch.uint8)
+
+
+@hinted(1, reaches=untouched)
+def normalize_u8(img):
+    return (img.to(torch.float32) - (0 + 255) / 2) / 127.5
+
+
+@hinted(1, reaches=nearest)
+def back_to_u8(x):
+    return (x * 127.5 + 127.5).round().to(torch.uint8)
+
+
 @accepted("lets a Python float promote the pixels")
 def normalize_u8(img):
     return (img - 127.5) / 127.5
@@ -229,6 +337,16 @@ def normalize_u8(img):
 @accepted("clamps first and adds a half before the cut")
 def back_to_u8(x):
     return ((x.clamp(-1, 1) + 1) * 127.5 + 0.5).to(torch.uint8)
+
+
+@accepted("doubles and subtracts in a wider integer")
+def normalize_u8(img):
+    return (img.to(torch.int16) * 2 - 255) / 255
+
+
+@accepted("adds a half, limits and cuts, as torchvision does")
+def back_to_u8(x):
+    return (x * 127.5).add_(127.5 + 0.5).clamp_(0, 255).to(torch.uint8)
 
 
 @accepted("works in float64 on the way back")

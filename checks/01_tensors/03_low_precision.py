@@ -4,12 +4,20 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_equal,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "You want to store a tensor in 16 bits.",
+    "Storing and coming back is `x.to(dtype).float()`.",
+    "The methods `.abs()`, `.all()` and `.any()` look at every element",
 )
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
@@ -60,7 +68,11 @@ def expect_choice(answer, x, tol, wanted, which, *, loses="", keeps=""):
     expect_equal(got, wanted, name=f"the choice for {which}", hint=hint)
 
 
-@check("numbers that float16 holds go to float16")
+@check(
+    "numbers that float16 holds go to float16",
+    holds=["it says whether float16 will do", "returns: a torch.dtype"],
+    side="float16 will do",
+)
 def fits(answer, rng, device):
     hint = "float16 is asked first: it keeps more digits, as long as the numbers fit."
     size = "The size of the value counts, without its sign: below zero, tol * value is less than "
@@ -78,7 +90,11 @@ def fits(answer, rng, device):
         expect_choice(answer, x.to(device), tol, HALF, which, keeps=keeps)
 
 
-@check("a large number moves to bfloat16, whatever its sign")
+@check(
+    "a large number moves to bfloat16, whatever its sign",
+    holds=["or else bfloat16", "x: float32, any shape, finite values, may be empty"],
+    side="bfloat16 will do",
+)
 def large(answer, rng, device):
     for value in (70000.0, -70000.0, -1e6, 3e38):
         far = "float16 ends at 65504. What is larger becomes inf there."
@@ -91,7 +107,11 @@ def large(answer, rng, device):
         expect_choice(answer, x, 1e-2, BRAIN, which, loses=far if value > 0 else negative)
 
 
-@check("a tiny number moves to bfloat16")
+@check(
+    "a tiny number moves to bfloat16",
+    holds=["or else bfloat16", "if every value survives the trip there"],
+    side="bfloat16 will do",
+)
 def tiny(answer, rng, device):
     hint = (
         "Numbers can be too small as well: float16 makes 1e-8 a 0 and 1e-6 inexact. Both "
@@ -102,7 +122,14 @@ def tiny(answer, rng, device):
         expect_choice(answer, x, 1e-2, BRAIN, f"a tensor with {value:g} in it", loses=hint)
 
 
-@check("each error is measured against its own value")
+@check(
+    "each error is measured against its own value",
+    holds=[
+        "if every value survives the trip there with a relative error",
+        "the stored value lies within `tol * |value|` of the value",
+    ],
+    side="above tol for one value alone",
+)
 def own_size(answer, rng, device):
     hint = (
         "Beside 30000 every error of 1e-7 looks small. Relative means relative to the "
@@ -112,7 +139,11 @@ def own_size(answer, rng, device):
     expect_choice(answer, x, 1e-2, BRAIN, "30000 beside 1e-7", loses=hint)
 
 
-@check("bfloat16 has to pass the same test")
+@check(
+    "bfloat16 has to pass the same test",
+    holds=["or only float32", "The first of float16, bfloat16, float32 that keeps x within tol."],
+    side="float32 alone will do",
+)
 def same_test(answer, rng, device):
     hint = (
         "bfloat16 reaches far but rounds at the third digit. When it fails too, only "
@@ -127,7 +158,11 @@ def same_test(answer, rng, device):
         expect_choice(answer, among(rng, device, *special), tol, SINGLE, which, loses=hint)
 
 
-@check("an error downwards counts as much as one upwards")
+@check(
+    "an error downwards counts as much as one upwards",
+    holds="the stored value lies within `tol * |value|` of the value",
+    side="above tol downwards",
+)
 def both_ways(answer, rng, device):
     hint = "Rounding goes both ways. Compare the size of the error, not its sign."
     for value in (1e6, -1e6):  # bfloat16 takes both 0.06 % nearer to zero
@@ -135,7 +170,7 @@ def both_ways(answer, rng, device):
         expect_choice(answer, x, 1e-4, SINGLE, f"a tensor with {value:g} in it", loses=hint)
 
 
-@check("a zero does not spoil the test")
+@check("a zero does not spoil the test", holds="A zero must stay zero.")
 def zeros(answer, rng, device):
     hint = "0 is stored exactly: its error is 0, and so is tol * 0. `<` refuses that, and so does "
     hint += "a quotient: 0 / 0 is nan, and nan <= tol is False."
@@ -144,7 +179,7 @@ def zeros(answer, rng, device):
         expect_choice(answer, x.to(device), 1e-3, HALF, which, keeps=hint)
 
 
-@check("an empty tensor takes float16")
+@check("an empty tensor takes float16", holds="any shape, finite values, may be empty")
 def empty(answer, rng, device):
     hint = (
         "With no values, none is lost. `.all()` of nothing is True, while `.max()` of "
@@ -155,7 +190,37 @@ def empty(answer, rng, device):
         expect_choice(answer, x, 1e-3, HALF, f"the shape {list(shape)}", keeps=hint)
 
 
-@check("the caller's tolerance decides")
+@check(
+    "an error of exactly tol will do",
+    holds="with a relative error of at most `tol`",
+    side="exactly tol",
+)
+def at_bound(answer, rng, device):
+    # 2 ** -25 lies in the middle between 0 and float16's smallest number: it becomes 0, which
+    # is a relative error of 1, exactly.
+    for value in (2.0**-25, -(2.0**-25), 2.0**-26):
+        x, which = among(rng, device, value), f"a tensor with {value:g} in it, within "
+        keeps = "At most tol: an error of exactly tol is allowed."
+        expect_choice(answer, x, 1.0, HALF, which + "1,", keeps=keeps)
+        loses = f"float16 makes {value:g} a 0: a relative error of 1. Add nothing to the value "
+        loses += "that the error is measured against."
+        expect_choice(answer, x, 0.99, BRAIN, which + "0.99,", loses=loses)
+
+
+@check(
+    "with a tolerance of 0 each bit counts",
+    holds=["with a relative error of at most `tol`", "tol: the largest relative error allowed"],
+    side="above tol",
+)
+def no_tolerance(answer, rng, device):
+    hint = "Within 0 means that the number comes back as it was."
+    cases = (2.5, HALF), (2.0**17, BRAIN), (-(2.0**-30), BRAIN), (1.001, SINGLE), (7e4, SINGLE)
+    for value, wanted in cases:
+        which, x = f"a tensor with {value:g} in it, within 0,", among(rng, device, value)
+        expect_choice(answer, x, 0.0, wanted, which, loses=hint, keeps=hint)
+
+
+@check("the caller's tolerance decides", holds="tol: the largest relative error allowed")
 def tolerance(answer, rng, device):
     hint = "The same tensor may need another dtype when the caller asks for more digits."
     for value, tol, wanted in (
@@ -169,7 +234,10 @@ def tolerance(answer, rng, device):
         expect_choice(answer, x, tol, wanted, which, loses=hint)
 
 
-@check("any numbers, any tolerance")
+@check(
+    "any numbers, any tolerance",
+    holds="The first of float16, bfloat16, float32 that keeps x within tol.",
+)
 def anything(answer, rng, device):
     hint = (
         "Range and precision both count, and the caller says how much. Judge by what the "
@@ -189,7 +257,7 @@ def anything(answer, rng, device):
         expect_choice(answer, x.to(device), tol, wanted, which, loses=hint)
 
 
-@check("the tensor that came in is unchanged")
+@check("the tensor that came in is unchanged", holds="`x` keeps its values.")
 def untouched(answer, rng, device):
     x = torch.randn(3, 4, device=device)
     with expect_unchanged(x, hint="Methods that end in _ write into the caller's block."):
@@ -304,6 +372,70 @@ def pick_dtype(x, tol):
     return torch.float32
 
 
+@mutant("wants the relative error below tol, zeros left out", caught_by=at_bound)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        values = x[x != 0]
+        back = values.to(dtype).float()
+        if (((back - values) / values).abs() < max(tol, 1e-30)).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("returns the name of the dtype", caught_by=fits)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).float()
+        if ((back - x).abs() <= tol * x.abs()).all():
+            return str(dtype)
+    return "torch.float32"
+
+
+@mutant("asks bfloat16 first", caught_by=fits)
+def pick_dtype(x, tol):
+    for dtype in (torch.bfloat16, torch.float16):
+        back = x.to(dtype).float()
+        if ((back - x).abs() <= tol * x.abs()).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("is content when one value survives", caught_by=large)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).float()
+        if x.numel() == 0 or ((back - x).abs() <= tol * x.abs()).any():
+            return dtype
+    return torch.float32
+
+
+@mutant("measures against the stored value", caught_by=large)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).float()
+        if ((back - x).abs() <= tol * back.abs()).all():
+            return dtype
+    return torch.float32
+
+
+@mutant("adds a small number to the divisor", caught_by=at_bound)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        off = (x.to(dtype).float() - x).abs() / (x.abs() + 1e-8)
+        if (off <= tol).all():
+            return dtype
+    return torch.float32
+
+
+@hinted(1, reaches=both_ways)
+def pick_dtype(x, tol):
+    for dtype in (torch.float16, torch.bfloat16):
+        back = x.to(dtype).float()
+        if (((back - x) / x).abs() <= tol).all():
+            return dtype
+    return torch.float32
+
+
 @mutant("leaves the sign in the bound", caught_by=fits)
 def pick_dtype(x, tol):
     for dtype in (torch.float16, torch.bfloat16):
@@ -347,6 +479,16 @@ def pick_dtype(x, tol):
     if keeps(torch.float16):
         return torch.float16
     return torch.bfloat16 if keeps(torch.bfloat16) else torch.float32
+
+
+@accepted("goes through Python floats")
+def pick_dtype(x, tol):
+    values = x.flatten().tolist()
+    for dtype in (torch.float16, torch.bfloat16):
+        pairs = zip(x.to(dtype).flatten().tolist(), values, strict=True)
+        if all(abs(stored - value) <= tol * abs(value) for stored, value in pairs):
+            return dtype
+    return torch.float32
 
 
 @accepted("tests for infinity first")

@@ -8,6 +8,7 @@ from tensortutor.checking import (
     expect_equal,
     expect_unchanged,
     expect_view,
+    hinted,
     mutant,
 )
 
@@ -42,7 +43,16 @@ def compare(answer, x, h, w, hint, shape_hint=""):
     expect_equal(got, middle(x, h, w), name=name, hint=hint, shape_hint=shape_hint or hint)
 
 
-@check("the crop is the middle of the image")
+@check(
+    "the crop is the middle of the image",
+    holds=[
+        "The middle h by w of the last two dimensions.",
+        "`x` may be one image (H, W)",
+        "no value changes",
+        "with any leading dimensions, or none",
+    ],
+    side="no leading dimension",
+)
 def centre(answer, rng, device):
     h, w = rng.sample(range(1, 6), 2)
     down, right = 2 * rng.randrange(1, 4), 2 * rng.randrange(1, 4)
@@ -56,15 +66,20 @@ def centre(answer, rng, device):
     )
 
 
-@check("an odd margin leaves the extra row and column at the end")
+@check(
+    "an odd margin leaves the extra row and column at the end",
+    holds="When the margin is odd, the row or column too many stays at the bottom or at the right",
+    both_sides=True,
+)
 def odd_margin(answer, rng, device):
     h, w = rng.randrange(1, 6), rng.randrange(1, 6)
     hint = "The start is half the margin, rounded down, and the end is the start plus the size."
     compare(answer, numbered(device, h + 1, w + 3), h, w, hint)
     compare(answer, numbered(device, h + 5, w + 2), h, w, hint)
+    compare(answer, numbered(device, 8, 8), 3, 5, hint)
 
 
-@check("no margin gives everything")
+@check("no margin gives everything", holds="h, w: from 0 to H and W")
 def no_margin(answer, rng, device):
     h, w = rng.randrange(2, 6), rng.randrange(2, 6)
     hint = "Counted from the end, a margin of 0 is `-0`, which is 0: the slice `0:-0` is empty."
@@ -73,7 +88,14 @@ def no_margin(answer, rng, device):
     compare(answer, numbered(device, h, w + 4), h, w, hint)
 
 
-@check("leading dimensions stay whole")
+@check(
+    "leading dimensions stay whole",
+    holds=[
+        "one with channels (C, H, W), a batch (N, C, H, W), or anything else that ends in height",
+        "with any leading dimensions, or none",
+    ],
+    side="leading dimensions",
+)
 def leading(answer, rng, device):
     n, c = rng.randrange(2, 5), rng.randrange(2, 5)
     h, w = rng.randrange(4, 8), rng.randrange(4, 8)
@@ -82,15 +104,23 @@ def leading(answer, rng, device):
     compare(answer, numbered(device, 2, 1, 3, h, w), 1, 4, hint=LEAD)
 
 
-@check("sizes 0 and 1 work")
+@check("sizes 0 and 1 work", holds="h, w: from 0 to H and W")
 def small(answer, rng, device):
     h, w = rng.randrange(3, 8), rng.randrange(3, 8)
     compare(answer, numbered(device, 2, h, w), 1, 1, hint="A crop of 1 by 1 keeps its rank.")
     compare(answer, numbered(device, 2, h, w), 0, 2, hint="A crop of height 0 is empty.")
     compare(answer, numbered(device, 0, h, w), 2, 2, hint="A batch of 0 images is a batch.")
+    compare(answer, numbered(device, 1, 1, h, w), 2, w, hint="A batch of 1 image is a batch.")
+    compare(answer, numbered(device, h, 0), 2, 0, hint="An image may have no columns.")
 
 
-@check("the crop shares the image's memory")
+@check(
+    "the crop shares the image's memory",
+    holds=[
+        "Write `crop_center` so that nothing is copied",
+        "in x's memory, whatever x's strides",
+    ],
+)
 def shares(answer, rng, device):
     hint = "Ints, slices and ... make views. Lists, index tensors and clone() copy, and reshape "
     hint += "copies where leading dimensions cannot be merged."
@@ -99,24 +129,38 @@ def shares(answer, rng, device):
     apart = (batch.transpose(0, 1), batch.permute(2, 0, 3, 1), batch[:, :1].expand(3, 4, 7, 6))
     for image in (x, x.transpose(1, 2), x[:, 1:, ::2], *apart):
         h, w = image.shape[-2] - 2, image.shape[-1] - 1
-        expect_view(answer.crop_center(image, h, w), image, name="the crop", hint=hint)
+        got = answer.crop_center(image, h, w)
+        expect_view(got, image, name="the crop", hint=hint)
+        apart_hint = "x may be a view itself: its rows lie elsewhere than its shape tells."
+        expect_equal(got, middle(image, h, w), name="the crop of a view", hint=apart_hint)
 
 
-@check("erasing changes the middle")
+@check(
+    "erasing changes the middle",
+    holds=[
+        "`erase_center`, which paints the same region of the caller's tensor",
+        "Write value into the middle h by w of x, in place.",
+    ],
+)
 def erases(answer, rng, device):
     h, w = rng.randrange(1, 4), rng.randrange(1, 4)
-    x = numbered(device, 2, h + rng.randrange(1, 4), w + rng.randrange(1, 4)) + 1
-    answer.erase_center(x, h, w, 0)
-    expect_equal(
-        middle(x, h, w),
-        torch.zeros_like(middle(x, h, w)),
-        name="the middle after erase_center",
-        hint="`middle = value` gives the name to something else and writes nothing. "
-        "And what is written into a copy never reaches x.",
-    )
+    H, W = h + rng.randrange(1, 4), w + rng.randrange(1, 4)
+    for shape in ((2, H, W), (H, W), (2, 1, 3, H, W), (2, h, w)):
+        x = numbered(device, *shape) + 1
+        answer.erase_center(x, h, w, 0)
+        nothing = "`middle = value` gives the name to something else and writes nothing. And what "
+        nothing += "is written into a copy does not reach x."
+        elsewhere = "x was written into, and not in the whole of its middle. Each image of a batch "
+        elsewhere += "has a middle."
+        expect_equal(
+            middle(x, h, w),
+            torch.zeros_like(middle(x, h, w)),
+            name=f"the middle of {list(shape)} after erase_center",
+            hint=elsewhere if bool((x == 0).any()) else nothing,
+        )
 
 
-@check("what was there is gone, NaN and bools too")
+@check("what was there is gone, NaN and bools too", holds="x may be bool, and may hold NaN")
 def any_content(answer, rng, device):
     hint = "Write the value. What is computed from the old content keeps its NaN."
     for bad in (float("nan"), float("inf")):
@@ -133,11 +177,11 @@ def any_content(answer, rng, device):
                      hint=hint)  # fmt: skip
 
 
-@check("erasing leaves the border alone")
+@check("erasing leaves the border alone", holds="leaves the rest as it was")
 def border(answer, rng, device):
     value = rng.randrange(2, 9) + 0.5
     x = torch.randn(3, 2, 6, 7, device=device).permute(2, 1, 0, 3)  # (6, 2, 3, 7), not contiguous
-    for h, w in ((1, 2), (2, 7), (3, 3), (0, 4)):
+    for h, w in ((1, 2), (2, 7), (3, 3), (0, 4), (3, 7)):
         before, inner = x.clone(), torch.zeros_like(x, dtype=torch.bool)
         for row in inside(3, h):
             for column in inside(7, w):
@@ -203,6 +247,79 @@ def crop_center(x, h, w):
 @mutant("takes the top left corner", caught_by=centre)
 def crop_center(x, h, w):
     return x[..., :h, :w]
+
+
+@mutant("rounds half the margin as torchvision does", caught_by=odd_margin)
+def crop_center(x, h, w):
+    top, left = round((x.shape[-2] - h) / 2), round((x.shape[-1] - w) / 2)
+    return x[..., top : top + h, left : left + w]
+
+
+@mutant("cuts images, and images with channels, and no batches", caught_by=leading)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    if x.ndim == 2:
+        return x[top : top + h, left : left + w]
+    return x[:, top : top + h, left : left + w]
+
+
+@mutant("takes the strides of a fresh tensor", caught_by=shares)
+def crop_center(x, h, w):
+    W = x.shape[-1]
+    top, left = (x.shape[-2] - h) // 2, (W - w) // 2
+    steps = torch.empty(x.shape, device="meta").stride()
+    start = x.storage_offset() + top * W + left
+    return x.as_strided((*x.shape[:-2], h, w), steps, start if x.numel() else 0)
+
+
+@mutant("forgets that a view begins elsewhere", caught_by=shares)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    start = top * x.stride(-2) + left * x.stride(-1)
+    return x.as_strided((*x.shape[:-2], h, w), x.stride(), start if x.numel() else 0)
+
+
+@mutant("counts the end from behind when it erases", caught_by=erases)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    x[..., top:-top, left:-left] = value
+
+
+@mutant("leaves the odd row and column at the start", caught_by=odd_margin)
+def crop_center(x, h, w):
+    bottom, right = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    top, left = x.shape[-2] - h - bottom, x.shape[-1] - w - right
+    return x[..., top : top + h, left : left + w]
+
+
+@mutant("erases in the first image of a batch", caught_by=erases)
+def erase_center(x, h, w, value):
+    while x.ndim > 2:
+        x = x[0]
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    x[top : top + h, left : left + w] = value
+
+
+@mutant("paints around the middle", caught_by=erases)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    kept = x[..., top : top + h, left : left + w].clone()
+    x[:] = value
+    x[..., top : top + h, left : left + w] = kept
+
+
+@mutant("gives back a copy that is erased", caught_by=erases)
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    erased = x.clone()
+    erased[..., top : top + h, left : left + w] = value
+    return erased
+
+
+@hinted(1, reaches=no_margin)
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    return x[top : top + h, left : left + w]
 
 
 @mutant("drops dimensions of size 1", caught_by=small)
@@ -286,6 +403,21 @@ def crop_center(x, h, w):
         start = (x.shape[dim] - size) // 2
         index[dim] = slice(start, start + size)
     return x[tuple(index)]
+
+
+@accepted("moves height and width to the front and back")
+def crop_center(x, h, w):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    images = x.movedim((-2, -1), (0, 1))
+    return images[top : top + h, left : left + w].movedim((0, 1), (-2, -1))
+
+
+@accepted("assigns through a mask of the middle")
+def erase_center(x, h, w, value):
+    top, left = (x.shape[-2] - h) // 2, (x.shape[-1] - w) // 2
+    mask = torch.zeros(x.shape[-2:], dtype=torch.bool, device=x.device)
+    mask[top : top + h, left : left + w] = True
+    x[..., mask] = value
 
 
 @accepted("fills the view")
