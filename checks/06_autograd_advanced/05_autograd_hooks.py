@@ -5,12 +5,20 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Training is unstable",
+    "The run itself must not notice.",
+    "Two facts make that harder",
 )
 
 NAMES = "A function made in a loop looks `name` up when it runs, and by then the loop is over. "
@@ -29,8 +37,9 @@ ONLY_LOOKS += "writes into nothing."
 class Chain:
     """x -> a -> b -> loss. a is used twice, b is a matrix product, the loss is weighted."""
 
-    def __init__(self, rng, device, dtype=torch.float32, rows=0):
-        n, m, k = rows or rng.randrange(1, 6), rng.randrange(1, 6), rng.randrange(1, 6)
+    def __init__(self, rng, device, dtype=torch.float32, rows=None):
+        n = rng.randrange(1, 6) if rows is None else rows
+        m, k = rng.randrange(1, 6), rng.randrange(1, 6)
         make = {"device": device, "dtype": dtype}
         self.weights = torch.randn(m, k, **make)
         self.upstream = torch.randn(n, k, **make)
@@ -73,11 +82,18 @@ def expect_grads(grads, chain, *names, hint="", missing_hint=""):
         expect_close(grads[name], grad, name=f"grads[{name!r}]", hint=hint)
 
 
-@check("each name gets the gradient of its own tensor")
+@check(
+    "each name gets the gradient of its own tensor",
+    holds=[
+        "dict of str -> tensor that requires grad, any shape",
+        "one tensor may have two names",
+        "name -> its gradient there",
+    ],
+)
 def own_names(answer, rng, device):
     for names in (("a", "b"), ("b", "a"), ("x", "b", "a"), ("a",)):
-        for dtype in (torch.float32, torch.float64):
-            chain = Chain(rng, device, dtype)
+        for dtype, rows in ((torch.float32, None), (torch.float64, None), (torch.float32, 0)):
+            chain = Chain(rng, device, dtype, rows)
             grads, _ = watch(answer, chain.pick(*names))
             go_back(chain.loss)
             arrived = "Each entry is what arrived at the tensor of that name."
@@ -90,7 +106,14 @@ def own_names(answer, rng, device):
         expect_close(grads[name], torch.tensor(6.0, device=device), name=f"grads[{name!r}]")
 
 
-@check("an entry appears when backward has reached its tensor")
+@check(
+    "an entry appears when backward has reached its tensor",
+    holds=[
+        "grads: dict, empty at first.",
+        "A backward stores, for each tensor that it reaches",
+    ],
+    both_sides=True,
+)
 def when_reached(answer, rng, device):
     chain = Chain(rng, device)
     aside = chain.x * 2
@@ -99,10 +122,22 @@ def when_reached(answer, rng, device):
     go_back(chain.loss)
     hint = "A tensor that the loss does not depend on gets no gradient at all."
     expect_grads(grads, chain, "a", hint=hint)
+    go_back(aside.sum())
+    expect_true("aside" in grads, "there is no entry for 'aside' after its own backward")
+    kept = "This backward reaches 'aside' alone. The entry of another tensor stays."
+    expect_true("layer.a" in grads, "the entry for 'layer.a' is gone after it", hint=kept)
+    expect_close(grads["layer.a"], chain.grads["a"], name="grads['layer.a']", hint=kept)
     expect_equal(watch(answer, {})[0], {}, name="grads for no tensors")
 
 
-@check("the gradients that the run computes stay as they are")
+@check(
+    "the gradients that the run computes stay as they are",
+    holds=[
+        "Each gradient stays as it is, the hooks of others stay on",
+        "no tensor retains a `.grad` that it would not have",
+    ],
+    side="gradients",
+)
 def unnoticed(answer, rng, device):
     for names in (("a", "b"), ("x",), ("x", "a", "b")):
         chain = Chain(rng, device)
@@ -110,27 +145,40 @@ def unnoticed(answer, rng, device):
         go_back(chain.loss)
         expect_close(chain.x.grad, chain.grads["x"], name="x.grad", hint=ONLY_LOOKS)
         expect_true(
-            chain.a.grad_fn is not None and not chain.a.retains_grad,
+            not chain.a.retains_grad and not chain.b.retains_grad,
             "a tensor in the middle has been told to keep its gradient",
             hint="A hook needs no `retain_grad`, which stays on after remove().",
         )
 
 
-@check("the last backward counts, not the first and not the sum")
+@check(
+    "the last backward counts, not the first and not the sum",
+    holds=["a new copy in each backward", "takes the place of the entry before"],
+    both_sides=True,
+)
 def last(answer, rng, device):
     chain = Chain(rng, device)
     grads, _ = watch(answer, chain.pick("x", "a"))
     go_back(chain.loss * 3, retain_graph=True)
     first = grads.get("layer.a")
     go_back(chain.loss)
-    expect_grads(grads, chain, "x", "a", hint="A new gradient takes the old one's place.")
+    hint = "A new gradient takes the old one's place. The `.grad` of a leaf adds up over the "
+    hint += "backwards; what `register_hook` is called with does not."
+    expect_grads(grads, chain, "x", "a", hint=hint)
     name = "the entry that was taken out after the first backward"
     hint = "Somebody may have kept the old entry. Put a new tensor in its place, and do not write "
     hint += "into the old one."
     expect_close(first, 3 * chain.grads["a"], name=name, hint=hint)
 
 
-@check("each entry has memory of its own")
+@check(
+    "each entry has memory of its own",
+    holds=[
+        "The entries are read after backward, perhaps much later.",
+        "Autograd may hand *the same* tensor to two hooks",
+    ],
+    both_sides=True,
+)
 def own_memory(answer, rng, device):
     left = torch.randn(3, device=device, requires_grad=True)
     a, b = left * 2, left * 3
@@ -151,7 +199,10 @@ def own_memory(answer, rng, device):
     expect_close(grads.get("two"), upstream, name=name, hint=hint)
 
 
-@check("an entry holds on to no graph")
+@check(
+    "an entry holds on to no graph",
+    holds=["And `backward(create_graph=True)`, which records backward itself", "without history"],
+)
 def no_history(answer, rng, device):
     x = torch.rand(4, device=device, requires_grad=True)
     a = x * 2
@@ -170,7 +221,13 @@ def no_history(answer, rng, device):
         x.grad = None  # or it would hold the graph in a circle
 
 
-@check("remove() ends the watching of every tensor")
+@check(
+    "remove() ends the watching of every tensor",
+    holds=[
+        "it watches the given tensors until it is told to stop",
+        "a function without arguments that ends the watching; grads keeps what it has",
+    ],
+)
 def removed(answer, rng, device):
     chain = Chain(rng, device)
     grads, remove = watch(answer, chain.pick("x", "a", "b"))
@@ -196,7 +253,11 @@ def removed(answer, rng, device):
     )
 
 
-@check("remove() leaves the hooks of others on")
+@check(
+    "remove() leaves the hooks of others on",
+    holds="Each gradient stays as it is, the hooks of others stay on",
+    side="hooks",
+)
 def others(answer, rng, device):
     chain = Chain(rng, device)
     runs = []
@@ -240,6 +301,18 @@ def capture_grads(tensors):
 @mutant("prepares an entry for each name", caught_by=when_reached)
 def capture_grads(tensors):
     grads = dict.fromkeys(tensors)
+
+    def keep(grads, name, g):
+        grads[name] = g.detach().clone()
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("retains the gradients", caught_by=unnoticed)
+def capture_grads(tensors):
+    grads = {}
+    for t in tensors.values():
+        t.retain_grad()
 
     def keep(grads, name, g):
         grads[name] = g.detach().clone()
@@ -306,6 +379,49 @@ def capture_grads(tensors):
 
     def keep(grads, name, g):
         grads[name] = g.detach()
+
+    return grads, watched(tensors, keep, grads)
+
+
+@mutant("hands its copy on", caught_by=own_memory)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(name):
+        def copy(g):
+            grads[name] = g.detach().clone()
+            return grads[name]
+
+        return copy
+
+    handles = [t.register_hook(keep(name)) for name, t in tensors.items()]
+    return grads, lambda: [handle.remove() for handle in handles]
+
+
+@mutant("reads the .grad of leaves, which adds up", caught_by=last)
+def capture_grads(tensors):
+    grads, handles = {}, []
+    for name, t in tensors.items():
+
+        def after(p, name=name):
+            grads[name] = p.grad.detach().clone()
+
+        def arriving(g, name=name):
+            grads[name] = g.detach().clone()
+
+        if t.is_leaf:
+            handles.append(t.register_post_accumulate_grad_hook(after))
+        else:
+            handles.append(t.register_hook(arriving))
+    return grads, lambda: [handle.remove() for handle in handles]
+
+
+@mutant("stores float32", caught_by=own_names)
+def capture_grads(tensors):
+    grads = {}
+
+    def keep(grads, name, g):
+        grads[name] = g.detach().float().clone()
 
     return grads, watched(tensors, keep, grads)
 
@@ -383,6 +499,14 @@ def capture_grads(tensors):
     return grads, remove
 
 
+@hinted(1, reaches=own_names)
+def capture_grads(tensors):
+    grads = {}
+    for name, t in tensors.items():
+        t.register_hook(lambda g, name=name: grads.setdefault(name, g))
+    return grads, lambda: None
+
+
 @accepted("a function that makes hooks")
 def capture_grads(tensors):
     grads = {}
@@ -400,6 +524,38 @@ def capture_grads(tensors):
             handles.pop().remove()
 
     return grads, remove
+
+
+@accepted("copies with recording off")
+def capture_grads(tensors):
+    grads, handles = {}, []
+
+    class Keep:
+        def __init__(self, name):
+            self.name = name
+
+        @torch.no_grad()
+        def __call__(self, grad):
+            grads[self.name] = torch.clone(grad)
+
+    for name in tensors:
+        handles.append(tensors[name].register_hook(Keep(name)))
+    return grads, lambda: [handle.remove() for handle in handles]
+
+
+@accepted("hooks for groups of one tensor")
+def capture_grads(tensors):
+    from torch.autograd.graph import register_multi_grad_hook
+
+    grads = {}
+
+    def watch(name, tensor):
+        return register_multi_grad_hook(
+            [tensor], lambda g: grads.update({name: g.detach().clone()}), mode="any"
+        )
+
+    handles = [watch(name, tensor) for name, tensor in tensors.items()]
+    return grads, lambda: [handle.remove() for handle in handles]
 
 
 @accepted("partial and a stack of contexts")
