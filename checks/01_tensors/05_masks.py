@@ -4,6 +4,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -27,17 +28,14 @@ HIDES = "A kept value was {}. Sweeping such values out hides broken data: let th
 HIDES += "not the value."
 
 
-def values(rng, shape, device, dtype=torch.float32):
-    """Random x of shape (B, T, D), two times out of three not contiguous."""
-    order = rng.choice([(0, 1, 2), (0, 2, 1), (2, 1, 0)])
-    stored = [shape[i] for i in order]
-    back = [order.index(i) for i in range(3)]
-    return torch.randn(stored).permute(back).to(device, dtype)
+def values(shape, device, dtype=torch.float32):
+    """Random x of shape (B, T, D)."""
+    return torch.randn(shape).to(device, dtype)
 
 
 def mask(rng, b, t, device):
     """Each row keeps at least one place and drops at least one; the first row keeps just one."""
-    keep = torch.zeros(t, b, dtype=torch.bool).T if rng.random() < 0.5 else torch.zeros(b, t) > 0
+    keep = torch.zeros(b, t, dtype=torch.bool)
     for row in range(b):
         count = 1 if row == 0 else rng.randint(1, t - 1)
         keep[row, rng.sample(range(t), count)] = True
@@ -64,7 +62,7 @@ def own_count(answer, rng, device):
     keep = mask(rng, b, t, device)
     keep[1] = True
     for size in (b, 1):
-        x = values(rng, (size, t, rng.randint(1, 4)), device)
+        x = values((size, t, rng.randint(1, 4)), device)
         x[~keep[:size]] = 0
         compare(
             answer,
@@ -79,7 +77,7 @@ def own_count(answer, rng, device):
 def numbers_in_padding(answer, rng, device):
     b, t = rng.randint(1, 4), rng.randint(2, 7)
     keep = mask(rng, b, t, device)
-    x = values(rng, (b, t, rng.randint(1, 4)), device)
+    x = values((b, t, rng.randint(1, 4)), device)
     x[~keep] = 1000.0
     compare(
         answer,
@@ -97,7 +95,7 @@ def numbers_in_padding(answer, rng, device):
 def nan_in_padding(answer, rng, device):
     b, t = rng.randint(2, 5), rng.randint(2, 6)
     keep = mask(rng, b, t, device)
-    x = values(rng, (b, t, rng.randint(1, 4)), device)
+    x = values((b, t, rng.randint(1, 4)), device)
     for bad in (NAN, INF, -INF):
         x[~keep] = bad
         compare(
@@ -116,7 +114,7 @@ def nan_in_padding(answer, rng, device):
 )
 def anywhere(answer, rng, device):
     b, t, d = rng.randint(3, 5), rng.randint(4, 7), rng.randint(1, 4)
-    x = values(rng, (b, t, d), device)
+    x = values((b, t, d), device)
     for first in (0, 1, t - 2):
         keep = torch.zeros(b, t, dtype=torch.bool, device=device)
         keep[:, first : first + 2] = True
@@ -135,7 +133,7 @@ def equal_sizes(answer, rng, device):
     n = rng.randint(3, 5)
     keep = mask(rng, n, n, device)
     keep[1] = True
-    x = values(rng, (n, n, n), device)
+    x = values((n, n, n), device)
     compare(
         answer,
         x,
@@ -145,6 +143,19 @@ def equal_sizes(answer, rng, device):
     )
 
 
+@check("transposed arguments are as good as any", holds="x and keep may be transposed.")
+def transposed(answer, rng, device):
+    b, t, d = rng.randint(2, 4), rng.randint(3, 5), rng.randint(2, 4)
+    x = torch.randn(d, t, b, device=device).permute(2, 1, 0)
+    keep = torch.rand(t, b, device=device).T < 0.5
+    keep[:, 0] = True
+    hint = "A transposed tensor has its numbers in another order in memory. `view` cannot flatten "
+    hint += "it, `reshape` can."
+    with advising(RuntimeError, saying="view size is not compatible", hint=hint):
+        compare(answer, x, keep)
+        compare(answer, x, keep.contiguous())
+
+
 @check("sizes of 1 stay", holds="returns: (B, D)")
 def ones(answer, rng, device):
     for b, t, d in ((1, 3, 2), (3, 1, 2), (2, 3, 1), (1, 1, 1)):
@@ -152,7 +163,7 @@ def ones(answer, rng, device):
         keep[:, 0] = t == 1
         compare(
             answer,
-            values(rng, (b, t, d), device),
+            values((b, t, d), device),
             keep,
         )
 
@@ -162,7 +173,7 @@ def spoilt(rng, device, value):
     b, t, d = rng.randint(2, 4), rng.randint(3, 6), rng.randint(2, 4)
     keep = mask(rng, b, t, device)
     keep[1, :2] = True
-    x = values(rng, (b, t, d), device)
+    x = values((b, t, d), device)
     x[~keep] = 0
     x[1, rng.randrange(2), rng.randrange(d)] = value
     return x, keep
@@ -203,9 +214,9 @@ def kept_infinity(answer, rng, device):
 def same_dtype(answer, rng, device):
     keep = mask(rng, 3, 5, device)
     hint = "A mask turned into float32 decides the dtype of everything that it touches."
-    compare(answer, values(rng, (3, 5, 2), device, torch.float64), keep, dtype_hint=hint)
+    compare(answer, values((3, 5, 2), device, torch.float64), keep, dtype_hint=hint)
     for dtype in (torch.float16, torch.bfloat16):
-        small = values(rng, (3, 5, 2), device, dtype)
+        small = values((3, 5, 2), device, dtype)
         compare(answer, small, keep, dtype_hint=hint, rtol=0.05, atol=0.05)
 
 
@@ -218,7 +229,7 @@ def empty_row(answer, rng, device):
     hint = "The count of such a row is 0, and 0/0 is NaN."
     keep = mask(rng, b, t, device)
     keep[rng.randrange(b)] = False
-    x = values(rng, (b, t, d), device)
+    x = values((b, t, d), device)
     for padding in (0.0, NAN):
         x[~keep] = padding
         compare(answer, x, keep, nan_hint=hint)
@@ -247,7 +258,7 @@ def no_places(answer, rng, device):
 def leaves_input(answer, rng, device):
     keep = mask(rng, 3, 4, device)
     keep[rng.randrange(3)] = False
-    x = values(rng, (3, 4, 2), device)
+    x = values((3, 4, 2), device)
     x[~keep] = NAN
     with expect_unchanged(x, keep, hint="`x[mask] = v` writes into the caller's tensor."):
         answer.masked_mean(x, keep)
@@ -313,6 +324,13 @@ def masked_mean(x, keep):
 def masked_mean(x, keep):
     clean = torch.where(x.isfinite(), x, 0)
     return clean.sum(1) / keep.sum(1)[:, None].clamp(min=1)
+
+
+@mutant("flattens with view", caught_by=transposed)
+def masked_mean(x, keep):
+    b, t, d = x.shape
+    flat = torch.where(keep.view(b * t, 1), x.reshape(b * t, d), 0)
+    return flat.view(b, t, d).sum(1) / keep.sum(1)[:, None].clamp(min=1)
 
 
 @mutant("squeezes the sum", caught_by=ones)
