@@ -5,25 +5,43 @@ from torch.nn import functional
 
 from tensortutor.checking import (
     accepted,
+    advising,
+    background,
     check,
     equivalent,
     expect_close,
-    expect_dtype,
+    expect_equal,
     expect_shape,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "A language model gives",
+    "Training asks",
+    "Sampling asks",
+    "`pick_logprobs` answers the first.",
+    "`logits.log_softmax(d)` turns scores",
 )
 
 INF = float("inf")
 
 
 def problem(rng, device, b, t, v, dtype=torch.float32):
-    """Logits (b, t, v), half of the time not contiguous, and a token for each place."""
+    """Logits (b, t, v), and a token for each place."""
     logits = torch.randn(b, t, v)
-    if rng.random() < 0.5:
-        logits = torch.randn(v, t, b).permute(2, 1, 0)
     tok = torch.randint(v, (b, t))
     return (3 * logits).to(device, dtype), tok.to(device)
+
+
+def counted(tok, v):
+    """How often each token stands in each row, one place at a time."""
+    out = torch.zeros(len(tok), v, dtype=torch.int64, device=tok.device)
+    for i in range(tok.shape[0]):
+        for j in range(tok.shape[1]):
+            out[i, tok[i, j]] += 1
+    return out
 
 
 def wanted(logits, tok):
@@ -52,7 +70,7 @@ def sizes(rng):
     return *others, v
 
 
-@check("one number for each place")
+@check("one number for each place", holds="returns: (B, T), dtype of logits")
 def one_each(answer, rng, device):
     logits, tok = problem(rng, device, *sizes(rng))
     got = answer.pick_logprobs(logits, tok)
@@ -64,7 +82,7 @@ def one_each(answer, rng, device):
     expect_shape(got, tok.shape, hint=every if getattr(got, "ndim", 0) == 4 else left)
 
 
-@check("the probabilities over the vocabulary add up to 1")
+@check("the probabilities over the vocabulary add up to 1", holds="The log-probability")
 def normalised(answer, rng, device):
     b, t, v = sizes(rng)
     logits, _ = problem(rng, device, b, t, v)
@@ -81,18 +99,22 @@ def normalised(answer, rng, device):
     )
 
 
-@check("each place reads its own token")
+@check(
+    "each place reads its own token",
+    holds=["of the token at every place", "from 0 to V - 1"],
+)
 def own_token(answer, rng, device):
-    logits, tok = problem(rng, device, *sizes(rng))
+    b, t, v = sizes(rng)
+    logits, tok = problem(rng, device, b, t, v)
     tok[0, 0] = logits[0, 0].argmin()
-    with expect_unchanged(logits, tok):
-        compare(
-            answer,
-            logits,
-            tok,
-            hint="Entry [i, j] is about the token tok[i, j] and the scores logits[i, j], "
-            "whether that token was likely or not.",
-        )
+    tok[-1, -1], tok[-1, 0] = v - 1, 0
+    compare(
+        answer,
+        logits,
+        tok,
+        hint="Entry [i, j] is about the token tok[i, j] and the scores logits[i, j], "
+        "whether that token was likely or not.",
+    )
 
 
 @check("equal sizes hide no mistake")
@@ -110,24 +132,10 @@ def cube(answer, rng, device):
     )
 
 
-@check("sizes of 1 and 0 stay")
-def small_sizes(answer, rng, device):
-    for b, t, v in ((1, 1, 4), (1, 3, 5), (3, 1, 2), (2, 3, 1), (2, 0, 4)):
-        logits, tok = problem(rng, device, b, t, v)
-        compare(
-            answer,
-            logits,
-            tok,
-            shape_hint="A batch of one text, or a text of one token, is still (B, T). Drop the "
-            "dimension that you added, and only that one.",
-        )
-
-
 @check("very unlikely tokens stay finite")
 def far_apart(answer, rng, device):
     b, t, v = sizes(rng)
     logits, tok = problem(rng, device, b, t, v)
-    logits = logits.contiguous()
     logits[0, 0] = torch.linspace(-900, 900, v, device=device)
     tok[0, 0] = 0
     compare(
@@ -139,14 +147,34 @@ def far_apart(answer, rng, device):
     )
 
 
-@check("banned tokens do no harm to the others")
+@check(
+    "transposed arguments are as good as any",
+    holds="Both arguments may be transposed.",
+    both_sides=True,
+)
+def transposed(answer, rng, device):
+    b, t, v = sizes(rng)
+    hint = "A transposed tensor has its numbers in another order in memory. `gather` takes it "
+    hint += "as it is, and `reshape` copies where `view` refuses."
+    logits, tok = torch.randn(v, t, b, device=device), torch.randint(v, (t, b), device=device)
+    with advising(RuntimeError, saying="view size is not compatible", hint=hint):
+        compare(answer, logits.permute(2, 1, 0), tok.T)
+        compare(answer, logits.permute(2, 1, 0).contiguous(), tok.T)
+        compare(answer, logits.permute(2, 1, 0), tok.T.contiguous())
+
+
+@check(
+    "banned tokens do no harm to the others",
+    holds=["those tokens are banned and have probability 0", "-inf if banned"],
+)
 def banned(answer, rng, device):
-    b, t, v = rng.randint(1, 3), rng.randint(2, 4), rng.randint(3, 6)
+    b, t, v = rng.randint(2, 3), rng.randint(2, 4), rng.randint(3, 6)
     logits, tok = problem(rng, device, b, t, v)
-    logits = logits.contiguous()
     logits[..., 0] = -INF
     tok = tok.clamp(min=1)
     tok[0, 0] = 0
+    logits[0, 1, 1:-1] = -INF  # one token is left at this place: its probability is 1
+    tok[0, 1] = v - 1
     compare(
         answer,
         logits,
@@ -157,13 +185,103 @@ def banned(answer, rng, device):
     )
 
 
-@check("the result has the dtype of the logits")
+@check(
+    "the result has the dtype of the logits",
+    holds=["any floating dtype", "dtype of logits"],
+)
 def same_dtype(answer, rng, device):
-    for dtype in (torch.float64, torch.bfloat16):
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
         logits, tok = problem(rng, device, 2, 3, 4, dtype)
-        expect_dtype(
-            answer.pick_logprobs(logits, tok), dtype, hint="Somewhere a fixed dtype got in."
+        compare(
+            answer, logits, tok, rtol=0.05, atol=0.05, dtype_hint="Somewhere a fixed dtype got in."
         )
+
+
+@check(
+    "a token that stands twice counts twice",
+    holds=["How many times a token stands in a row.", "returns: (B, V), int64"],
+)
+def twice(answer, rng, device):
+    b, t, v = rng.randint(2, 4), rng.randint(5, 8), rng.randint(2, 4)
+    tok = problem(rng, device, b, t, v)[1]
+    expect_equal(
+        answer.count_tokens(tok, v),
+        counted(tok, v),
+        name="count_tokens",
+        hint="A row has more places than there are tokens here, so some stand there again and "
+        "again. Of several writes to one place `scatter_` keeps one: add them.",
+        shape_hint="A row for each text, and a column for each of the V tokens.",
+        dtype_hint="A count is a whole number: int64.",
+    )
+
+
+@check("rows are counted apart", holds="it counts every row of the batch by itself")
+def apart(answer, rng, device):
+    v = rng.randint(3, 6)
+    tok = torch.arange(v, device=device).repeat_interleave(2).reshape(v, 2).flip(0)
+    expect_equal(
+        answer.count_tokens(tok, v),
+        counted(tok, v),
+        name="count_tokens",
+        hint="Row i counts the tokens of text i alone. Here one text holds one token, twice.",
+    )
+
+
+@check(
+    "a token that does not occur is counted 0 times",
+    holds="A token that stands nowhere in a row is counted 0 times.",
+)
+def unused(answer, rng, device):
+    b, t, v = rng.randint(1, 3), rng.randint(1, 4), rng.randint(3, 6)
+    tok = torch.randint(v - 1, (b, t), device=device)
+    for size in (v, v + rng.randint(3, 9)):
+        expect_equal(
+            answer.count_tokens(tok, size),
+            counted(tok, size),
+            name="count_tokens",
+            shape_hint="V columns, also for tokens at the end of the vocabulary that nobody used.",
+        )
+
+
+@check(
+    "the arguments stay as they are",
+    holds="Both functions leave their arguments as they are.",
+    both_sides=True,
+)
+def arguments(answer, rng, device):
+    b, t, v = sizes(rng)
+    logits, tok = problem(rng, device, b, t, v)
+    with expect_unchanged(logits, tok):
+        answer.pick_logprobs(logits, tok)
+    with expect_unchanged(tok):
+        answer.count_tokens(tok, v)
+
+
+@check("sizes of 1 and 0 stay", holds=["B, T and V may be 1, and T may be 0.", "T may be 0"])
+def small_sizes(answer, rng, device):
+    for b, t, v in ((1, 1, 4), (1, 3, 5), (3, 1, 2), (2, 3, 1), (1, 1, 1), (2, 0, 4)):
+        logits, tok = problem(rng, device, b, t, v)
+        compare(
+            answer,
+            logits,
+            tok,
+            shape_hint="A batch of one text, or a text of one token, is still (B, T). Drop the "
+            "dimension that you added, and only that one.",
+        )
+        expect_equal(
+            answer.count_tokens(tok, v),
+            counted(tok, v),
+            name="count_tokens",
+            shape_hint="(B, V), also for one text, for one token, and for texts without a token.",
+        )
+
+
+@check("the counts lie on the device of tok", holds="on the device of tok")
+def same_device(answer, rng, device):
+    tok = torch.zeros(1, 1, dtype=torch.int64, device=device)
+    expect_equal(
+        answer.count_tokens(tok, 2), torch.tensor([[1, 0]], device=device), name="count_tokens"
+    )
 
 
 @mutant("gathers the raw logits", caught_by=normalised)
@@ -223,6 +341,20 @@ def pick_logprobs(logits, tok):
     return logits.float().log_softmax(-1).gather(-1, tok[..., None])[..., 0]
 
 
+@mutant("flattens the tokens with view", caught_by=transposed)
+def pick_logprobs(logits, tok):
+    b, t, v = logits.shape
+    flat = logits.log_softmax(-1).reshape(b * t, v)
+    return flat.gather(1, tok.view(b * t, 1)).view(b, t)
+
+
+@mutant("flattens the scores with view", caught_by=transposed)
+def pick_logprobs(logits, tok):
+    b, t, v = logits.shape
+    flat = logits.view(b * t, v).log_softmax(-1)
+    return flat.gather(1, tok.reshape(b * t, 1)).view(b, t)
+
+
 @accepted("subtracts the logsumexp afterwards")
 def pick_logprobs(logits, tok):
     chosen = logits.take_along_dim(tok.unsqueeze(2), 2).squeeze(2)
@@ -248,3 +380,94 @@ equivalent(
     "return lp.gather(-1, tok[..., None])[..., -1]",
     because="A dimension of size 1 has one place, counted from either end.",
 )
+equivalent(
+    "out = torch.zeros(len(tok), V, dtype=torch.int64, device=tok.device)",
+    "out = torch.zeros(len(tok), V, dtype=torch.int64)",
+    because="On the CPU both are the same. On a GPU the check of the device tells them apart.",
+)
+
+
+@hinted(1, reaches=arguments)
+def pick_logprobs(logits, tok):
+    return logits.log_softmax(-1).gather(-1, tok[:, :, None]).squeeze()
+
+
+@hinted(1, reaches=small_sizes)
+def count_tokens(tok, V):
+    out = torch.zeros(len(tok), V, dtype=torch.int64, device=tok.device)
+    return out.scatter_add_(1, tok, torch.ones(tok.shape, dtype=torch.int64, device=tok.device))
+
+
+@mutant("writes a 1 and does not add", caught_by=twice)
+def count_tokens(tok, V):
+    out = torch.zeros(len(tok), V, dtype=torch.int64, device=tok.device)
+    return out.scatter_(1, tok, torch.ones_like(tok))
+
+
+@mutant("adds through an index, and loses what is there twice", caught_by=twice)
+def count_tokens(tok, V):
+    out = torch.zeros(len(tok), V, dtype=torch.int64, device=tok.device)
+    out[torch.arange(len(tok), device=tok.device)[:, None], tok] += 1
+    return out
+
+
+@mutant("counts in floats", caught_by=twice)
+def count_tokens(tok, V):
+    out = torch.zeros(len(tok), V, device=tok.device)
+    return out.scatter_add_(1, tok, torch.ones(tok.shape, device=tok.device))
+
+
+@mutant("adds the numbers of the tokens", caught_by=twice)
+def count_tokens(tok, V):
+    return torch.zeros(len(tok), V, dtype=torch.int64, device=tok.device).scatter_add_(1, tok, tok)
+
+
+@mutant("counts over the whole batch", caught_by=apart)
+def count_tokens(tok, V):
+    return torch.bincount(tok.flatten(), minlength=V).expand(len(tok), V)
+
+
+@mutant("ends at the largest token that occurs", caught_by=unused)
+def count_tokens(tok, V):
+    most = int(tok.max()) + 1 if tok.numel() else V
+    out = torch.zeros(len(tok), most, dtype=torch.int64, device=tok.device)
+    return out.scatter_add_(1, tok, torch.ones_like(tok))
+
+
+@mutant("squeezes the counts", caught_by=small_sizes)
+def count_tokens(tok, V):
+    out = torch.zeros(len(tok), V, dtype=torch.int64, device=tok.device)
+    return out.scatter_add_(1, tok, torch.ones_like(tok)).squeeze(0)
+
+
+@mutant("asks for the largest token of a text that may be empty", caught_by=small_sizes)
+def count_tokens(tok, V):
+    return torch.nn.functional.one_hot(tok, max(V, int(tok.max()) + 1)).sum(1)
+
+
+@mutant("sorts the tokens in place before it counts", caught_by=arguments)
+def count_tokens(tok, V):
+    tok.copy_(tok.sort(1).values)
+    out = torch.zeros(len(tok), V, dtype=torch.int64, device=tok.device)
+    return out.scatter_add_(1, tok, torch.ones_like(tok))
+
+
+@mutant("normalises the caller's scores", caught_by=arguments)
+def pick_logprobs(logits, tok):
+    logits.copy_(logits.log_softmax(-1))
+    return logits.gather(-1, tok[..., None])[..., 0]
+
+
+@accepted("compares every place with every token")
+def count_tokens(tok, V):
+    return (tok[..., None] == torch.arange(V, device=tok.device)).sum(1)
+
+
+@accepted("counts row by row with bincount")
+def count_tokens(tok, V):
+    return torch.stack([torch.bincount(row, minlength=V) for row in tok])
+
+
+@accepted("adds up one-hot rows")
+def count_tokens(tok, V):
+    return functional.one_hot(tok, V).sum(1)

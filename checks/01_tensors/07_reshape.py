@@ -5,22 +5,36 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_equal,
     expect_shape,
     expect_view,
+    hinted,
     mutant,
+)
+
+background(
+    "Write the way there and the way back.",
+    "`x.transpose(i, j)` swaps",
+    "The starter's two functions",
+    "A round trip does not test the middle.",
 )
 
 
 def numbers(rng, device, *shape):
-    """Different whole numbers in random order, floats or integers; at times not contiguous."""
+    """Different whole numbers in random order, floats or integers."""
     count = torch.Size(shape).numel()
     dtype = rng.choice([torch.float32, torch.float64, torch.int64])
-    values = (torch.randperm(count) - count // 2).to(device, dtype)
-    if rng.random() < 0.5:
-        return values.reshape(shape)
-    return values.reshape(shape[::-1]).permute(*range(len(shape) - 1, -1, -1))
+    return (torch.randperm(count) - count // 2).to(device, dtype).reshape(shape)
+
+
+def laid_out(rng, device, *shape):
+    """The same in another order in memory: reversed, and with gaps."""
+    back = range(len(shape) - 1, -1, -1)
+    turned = numbers(rng, device, *shape[::-1]).permute(*back)
+    wide = numbers(rng, device, *shape[:-1], 2 * shape[-1])
+    return turned, wide[..., ::2]
 
 
 def heads_of(x, H):
@@ -39,6 +53,8 @@ def sizes(rng):
     return rng.sample(range(2, 7), 4)
 
 
+LAYOUT = "A tensor may be laid out in memory in another order than its dimensions. Where the "
+LAYOUT += "numbers are not in the order of the result, they have to be copied."
 MERGED = (
     "Entry [b, t, h*D + d] is y[b, h, t, d]. H and D can be merged once they are neighbours, "
     "in this order."
@@ -50,10 +66,11 @@ def compare_split(answer, x, H, **hints):
 
 
 def compare_merge(answer, y, **hints):
-    expect_equal(answer.merge_heads(y), tokens_of(y), name="merge_heads", **hints)
+    with advising(RuntimeError, saying="view size is not compatible", hint=LAYOUT):
+        expect_equal(answer.merge_heads(y), tokens_of(y), name="merge_heads", **hints)
 
 
-@check("split_heads gives (B, H, T, D)")
+@check("split_heads gives (B, H, T, D)", holds="returns: (B, H, T, D)")
 def split_shape(answer, rng, device):
     B, H, T, D = sizes(rng)
     x = numbers(rng, device, B, T, H * D)
@@ -65,7 +82,14 @@ def split_shape(answer, rng, device):
     )
 
 
-@check("a head holds neighbouring channels of every token")
+@check(
+    "a head holds neighbouring channels of every token",
+    holds=[
+        "are cut into H neighbouring groups of D, a group for a head",
+        "Cut the channels into heads.",
+        "Head h holds the channels h * D to (h + 1) * D of every token",
+    ],
+)
 def split_values(answer, rng, device):
     B, H, T, D = sizes(rng)
     x = torch.arange(B * T * H * D, device=device).reshape(B, T, H * D)
@@ -91,7 +115,7 @@ def split_equal_sizes(answer, rng, device):
     )
 
 
-@check("split_heads copies nothing")
+@check("split_heads copies nothing", holds="a view of x")
 def split_is_view(answer, rng, device):
     B, H, T, D = sizes(rng)
     x = numbers(rng, device, B, T, H * D)
@@ -104,30 +128,55 @@ def split_is_view(answer, rng, device):
     )
 
 
-@check("merge_heads puts the heads of a token side by side")
+@check(
+    "merge_heads puts the heads of a token side by side",
+    holds=["Put a token's heads side by side again.", "returns: (B, T, H * D)"],
+)
 def merge_values(answer, rng, device):
     B, H, T, D = sizes(rng)
     y = torch.arange(B * H * T * D, device=device).reshape(B, H, T, D)
     compare_merge(answer, y, hint=MERGED)
 
 
-@check("merge_heads takes any layout in memory")
+@check("equal sizes hide no mistake in merge_heads")
+def merge_equal_sizes(answer, rng, device):
+    n = rng.randint(2, 4)
+    compare_merge(answer, numbers(rng, device, n, n, n, n), hint=MERGED)
+
+
+@check("split_heads takes any layout in memory", holds="any dtype, any layout in memory")
+def split_layouts(answer, rng, device):
+    B, H, T, D = sizes(rng)
+    hint = "No layout makes a copy necessary: cut C where it stands. `contiguous()` copies, and so "
+    hint += "does merging B and T first."
+    with advising(RuntimeError, saying="view size is not compatible", hint=hint):
+        for x in laid_out(rng, device, B, T, H * D):
+            compare_split(answer, x, H)
+            expect_view(answer.split_heads(x, H), x, name="split_heads", hint=hint)
+
+
+@check("merge_heads takes any layout in memory", holds="laid out in memory in any way")
 def merge_layouts(answer, rng, device):
     B, H, T, D = sizes(rng)
-    hint = (
-        "A tensor may be laid out in memory in another order than its dimensions. Where the "
-        "numbers are not in the order of the result, they have to be copied."
-    )
-    with advising(RuntimeError, saying="view size is not compatible", hint=hint):
-        for y in (
-            numbers(rng, device, B, T, H, D).transpose(1, 2),
-            numbers(rng, device, D, T, H, B).permute(3, 2, 1, 0),
-            numbers(rng, device, B, H, T, D),
-        ):
-            compare_merge(answer, y, hint=MERGED)
+    for y in (
+        numbers(rng, device, B, T, H, D).transpose(1, 2),
+        *laid_out(rng, device, B, H, T, D),
+        numbers(rng, device, B, H, T, D),
+        numbers(rng, device, B, H, 1, D).expand(B, H, T, D),
+    ):
+        compare_merge(answer, y, hint=MERGED)
 
 
-@check("sizes of 1 stay")
+@check("any dtype goes", holds="any dtype, laid out")
+def dtypes(answer, rng, device):
+    hint = "Rearranging needs no arithmetic, so the dtype stays what it was."
+    x = torch.arange(48, device=device).reshape(2, 4, 6) % 5
+    for dtype in (torch.bool, torch.uint8, torch.bfloat16, torch.float16, torch.complex64):
+        compare_split(answer, x.to(dtype), 3, dtype_hint=hint)
+        compare_merge(answer, x.to(dtype).reshape(1, 2, 4, 6), dtype_hint=hint)
+
+
+@check("sizes of 1 stay", holds="Sizes may be 1")
 def ones(answer, rng, device):
     hint = "A batch of one, a text of one token, one head or one channel: still a dimension."
     for B, H, T, D in ((1, 2, 3, 2), (2, 1, 3, 2), (2, 3, 1, 2), (2, 3, 2, 1), (1, 1, 1, 1)):
@@ -135,7 +184,7 @@ def ones(answer, rng, device):
         compare_merge(answer, numbers(rng, device, B, H, T, D), shape_hint=hint)
 
 
-@check("an empty text stays empty")
+@check("an empty text stays empty", holds="and T may be 0")
 def empty_text(answer, rng, device):
     B, H, _, D = sizes(rng)
     keeps = "T is 0 here, while B, H and D keep their sizes."
@@ -180,6 +229,21 @@ def split_heads(x, H):
     return torch.stack(x.chunk(H, dim=-1), 1)
 
 
+@mutant("merges B and T before it cuts", caught_by=split_layouts)
+def split_heads(x, H):
+    B, T, C = x.shape
+    return x.reshape(B * T, H, C // H).unflatten(0, (B, T)).transpose(1, 2)
+
+
+@mutant("puts the groups into a new float tensor", caught_by=split_is_view)
+def split_heads(x, H):
+    B, T, C = x.shape
+    out = x.new_empty(B, H, T, C // H)
+    for h in range(H):
+        out[:, h] = x[..., h * C // H : (h + 1) * C // H]
+    return out
+
+
 @mutant("squeezes the result", caught_by=ones)
 def split_heads(x, H):
     B, T, C = x.shape
@@ -202,6 +266,31 @@ def merge_heads(y):
 def merge_heads(y):
     B, H, T, D = y.shape
     return y.permute(0, 2, 3, 1).reshape(B, T, H * D)
+
+
+@mutant("moves the channels of a head in front of the tokens", caught_by=merge_equal_sizes)
+def merge_heads(y):
+    return y.permute(0, 3, 1, 2).flatten(2)
+
+
+@mutant("fills a float32 tensor", caught_by=dtypes)
+def merge_heads(y):
+    B, H, T, D = y.shape
+    out = torch.empty(B, T, H * D, device=y.device)
+    for h in range(H):
+        out[..., h * D : (h + 1) * D] = y[:, h]
+    return out
+
+
+@mutant("leaves the merged size to -1", caught_by=empty_text)
+def merge_heads(y):
+    return y.transpose(1, 2).reshape(y.shape[0], y.shape[2], -1)
+
+
+@mutant("squeezes what it has merged", caught_by=ones)
+def merge_heads(y):
+    B, H, T, D = y.shape
+    return y.transpose(1, 2).reshape(B, T, H * D).squeeze(0)
 
 
 @mutant("views what is out of order", caught_by=merge_layouts)
@@ -229,3 +318,36 @@ def merge_heads(y):
 @accepted("joins the heads along the last dimension")
 def merge_heads(y):
     return torch.cat(y.unbind(1), dim=-1)
+
+
+@hinted(1, reaches=split_layouts)
+def split_heads(x, H):
+    B, T, C = x.shape
+    x = x.view(B, T, H, C // H)
+    return x.transpose(1, 2)
+
+
+@accepted("says the strides itself")
+def split_heads(x, H):
+    D = x.shape[2] // H
+    step = x.stride()
+    return x.as_strided(
+        (x.shape[0], H, x.shape[1], D),
+        (step[0], step[2] * D, step[1], step[2]),
+        x.storage_offset(),
+    )
+
+
+@accepted("copies head by head into a tensor of the same dtype")
+def merge_heads(y):
+    B, H, T, D = y.shape
+    out = torch.empty(B, T, H * D, dtype=y.dtype, device=y.device)
+    for h in range(H):
+        out[..., h * D : (h + 1) * D] = y[:, h]
+    return out
+
+
+@accepted("makes the swapped dimensions contiguous, and views them")
+def merge_heads(y):
+    B, H, T, D = y.shape
+    return y.transpose(1, 2).contiguous().view(B, T, H * D)

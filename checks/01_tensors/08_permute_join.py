@@ -5,23 +5,29 @@ from torch.nn import functional
 
 from tensortutor.checking import (
     accepted,
+    advising,
+    background,
     check,
     expect_equal,
     expect_shape,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "You want to look at a batch of images",
+    "`imgs.new_zeros(shape)` makes zeros",
+    "In Python `-(-a // b)`",
 )
 
 shows = ["tensors/reshape"]
 
 
-def images(rng, device, n, c, h, w, dtype=torch.float32):
-    """Random images without zeros; floats of either sign; at times not contiguous."""
-    if rng.random() < 0.5:
-        imgs = torch.randint(1, 200, (n, h, w, c)).permute(0, 3, 1, 2)
-    else:
-        imgs = torch.randint(1, 200, (n, c, h, w))
+def images(device, n, c, h, w, dtype=torch.float32):
+    """Random images without zeros; floats of either sign."""
+    imgs = torch.randint(1, 200, (n, c, h, w))
     if dtype.is_floating_point:
         imgs = imgs - 100.5
     return imgs.to(device, dtype)
@@ -49,7 +55,14 @@ def full_grid(rng):
     return rows, nrow, rng.randint(1, 3), h, w
 
 
-@check("each tile holds one image")
+@check(
+    "each tile holds one image",
+    holds=[
+        "one large image, with `nrow` images side by side",
+        "One picture of all images, nrow to a row.",
+        "returns: (C, rows * H, nrow * W)",
+    ],
+)
 def whole_tiles(answer, rng, device):
     rows, nrow, c, h, w = full_grid(rng)
     got = answer.make_grid(numbered(device, rows * nrow, c, h, w), nrow)
@@ -70,7 +83,7 @@ def whole_tiles(answer, rng, device):
             )
 
 
-@check("the images fill the grid row by row")
+@check("the images fill the grid row by row", holds="filled row by row")
 def row_by_row(answer, rng, device):
     rows, nrow, c, h, w = full_grid(rng)
     imgs = numbered(device, rows * nrow, c, h, w)
@@ -82,46 +95,35 @@ def row_by_row(answer, rng, device):
     )
 
 
-@check("every pixel keeps its place in its image")
+@check("every pixel keeps its place in its image", holds="imgs: (N, C, H, W)")
 def pixels(answer, rng, device):
     n, c, side = rng.randint(2, 6), rng.randint(2, 4), rng.randint(2, 4)
     hint = "Height merges with height, width with width, and the channels stay in front."
     for h, w in ((side, side + 1), (side, side)):
-        imgs = images(rng, device, n, c, h, w)
-        with expect_unchanged(imgs):
-            got = answer.make_grid(imgs, n)
-        expect_equal(got, wanted(imgs, n), hint=hint, shape_hint=hint)
+        imgs = images(device, n, c, h, w)
+        expect_equal(answer.make_grid(imgs, n), wanted(imgs, n), hint=hint, shape_hint=hint)
 
 
-@check("a last row with gaps is filled up with zeros")
-def gaps(answer, rng, device):
-    nrow = rng.randint(2, 4)
-    n = nrow * rng.randint(1, 3) + rng.randint(1, nrow - 1)
-    imgs = images(rng, device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(2, 4))
-    hint = (
-        "N is not a multiple of nrow here. The last row is still a row: all images are "
-        "shown, and where one is missing, the grid is 0."
-    )
-    got = answer.make_grid(imgs, nrow)
-    expect_equal(got, wanted(imgs, nrow), hint=hint, shape_hint=hint)
+@check("any layout in memory goes", holds="laid out in memory in any way")
+def layouts(answer, rng, device):
+    rows, nrow, c, h, w = full_grid(rng)
+    n = rows * nrow
+    hint = "These numbers lie in memory in another order than that of the dimensions. Where they "
+    hint += "have to be copied, `view` refuses and `reshape` copies."
+    with advising(RuntimeError, saying="view size is not compatible", hint=hint):
+        for imgs in (
+            images(device, n, h, w, c).permute(0, 3, 1, 2),
+            images(device, w, h, c, n).permute(3, 2, 1, 0),
+            images(device, n, c, h, 2 * w)[..., ::2],
+            images(device, n, 1, h, w).expand(n, c, h, w),
+        ):
+            expect_equal(answer.make_grid(imgs, nrow), wanted(imgs, nrow))
 
 
-@check("a row is nrow wide even with fewer images")
-def wide_row(answer, rng, device):
-    n = rng.randint(1, 3)
-    nrow = n + rng.randint(1, 3)
-    imgs = images(rng, device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3))
-    expect_equal(
-        answer.make_grid(imgs, nrow),
-        wanted(imgs, nrow),
-        shape_hint="The width is nrow * W, whatever N is.",
-    )
-
-
-@check("sizes of 1 stay")
+@check("sizes of 1 stay", holds=["sizes from 1 on", "nrow: images in a row, from 1 on"])
 def ones(answer, rng, device):
     for n, c, h, w, nrow in ((1, 1, 1, 1, 1), (4, 1, 2, 3, 2), (3, 2, 1, 4, 1), (2, 3, 1, 1, 2)):
-        imgs = images(rng, device, n, c, h, w)
+        imgs = images(device, n, c, h, w)
         expect_equal(
             answer.make_grid(imgs, nrow),
             wanted(imgs, nrow),
@@ -129,10 +131,68 @@ def ones(answer, rng, device):
         )
 
 
-@check("the grid has the dtype of the images")
+@check(
+    "a last row with gaps is filled up with zeros",
+    holds=[
+        "Where the batch runs out, the grid is 0.",
+        "rows = N / nrow rounded up, and 0 where no image is",
+    ],
+)
+def gaps(answer, rng, device):
+    nrow = rng.randint(2, 4)
+    n = nrow * rng.randint(1, 3) + rng.randint(1, nrow - 1)
+    imgs = images(device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(2, 4))
+    hint = (
+        "N is not a multiple of nrow here. The last row is still a row: all images are "
+        "shown, and where one is missing, the grid is 0."
+    )
+    with advising(RuntimeError, hint=hint):
+        got = answer.make_grid(imgs, nrow)
+    expect_equal(got, wanted(imgs, nrow), hint=hint, shape_hint=hint)
+
+
+@check("a row is nrow wide even with fewer images", holds="may be larger than N")
+def wide_row(answer, rng, device):
+    n = rng.randint(1, 3)
+    nrow = n + rng.randint(1, 3)
+    imgs = images(device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 3))
+    for size in (nrow, 2 * n + 1 + rng.randint(0, 5)):
+        expect_equal(
+            answer.make_grid(imgs, size),
+            wanted(imgs, size),
+            shape_hint="The width is nrow * W, whatever N is.",
+        )
+
+
+@check("the images stay as they were", holds="The images keep their values.")
+def untouched(answer, rng, device):
+    for n in (3, 4):
+        imgs = images(device, n, rng.randint(1, 3), rng.randint(1, 3), rng.randint(2, 4))
+        with expect_unchanged(imgs):
+            answer.make_grid(imgs, 2)
+
+
+@check("black, infinite and NaN pixels come through")
+def zeros_inside(answer, rng, device):
+    n, nrow = rng.randint(3, 5), 2
+    imgs = images(device, n, 2, 2, 3)
+    imgs[rng.randrange(n)] = 0
+    imgs[rng.randrange(n), :, 0] = float("inf")
+    imgs[0, 0, 0, 0] = float("nan")
+    expect_equal(
+        answer.make_grid(imgs, nrow),
+        wanted(imgs, nrow),
+        hint="Pixels may hold anything, NaN and infinity too: move them, and compute nothing.",
+    )
+
+
+@check(
+    "the grid has the dtype of the images",
+    holds=["any dtype", "the dtype of imgs"],
+)
 def same_dtype(answer, rng, device):
-    for dtype in (torch.uint8, torch.int64, torch.float64, torch.bfloat16):
-        imgs = images(rng, device, 3, 2, 2, 3, dtype)
+    for dtype in (torch.uint8, torch.bool, torch.int64, torch.float64, torch.float16):
+        imgs = images(device, 3, 2, 2, 3, dtype)
         expect_equal(
             answer.make_grid(imgs, 2),
             wanted(imgs, 2),
@@ -231,6 +291,44 @@ def make_grid(imgs, nrow):
     return grid.reshape(c, rows * h, nrow * w)
 
 
+@mutant("views what is not in the order of the grid", caught_by=whole_tiles)
+def make_grid(imgs, nrow):
+    _, c, h, w = imgs.shape
+    imgs = padded(imgs, nrow)
+    rows = len(imgs) // nrow
+    grid = imgs.view(rows, nrow, c, h, w).permute(2, 0, 3, 1, 4)
+    return grid.view(c, rows * h, nrow * w)
+
+
+@mutant("takes apart with view what the caller has permuted", caught_by=layouts)
+def make_grid(imgs, nrow):
+    n, c, h, w = imgs.shape
+    flat = imgs.view(n, c, h * w)
+    missing = flat.new_zeros(-n % nrow, c, h * w)
+    grid = torch.cat([flat, missing]).reshape(-1, nrow, c, h, w)
+    rows = len(grid)
+    return grid.permute(2, 0, 3, 1, 4).reshape(c, rows * h, nrow * w)
+
+
+@mutant("weighs the images by 1 and the gaps by 0", caught_by=zeros_inside)
+def make_grid(imgs, nrow):
+    n, c, h, w = imgs.shape
+    rows = -(-n // nrow)
+    place = torch.arange(rows * nrow, device=imgs.device).clamp(max=n - 1)
+    weight = torch.arange(rows * nrow, device=imgs.device) < n
+    imgs = imgs[place] * torch.where(weight, 1, 0).to(imgs.dtype)[:, None, None, None]
+    grid = imgs.nan_to_num() if imgs.is_floating_point() else imgs
+    grid = grid.reshape(rows, nrow, c, h, w).permute(2, 0, 3, 1, 4)
+    return grid.reshape(c, rows * h, nrow * w)
+
+
+@mutant("clears the last image behind it", caught_by=untouched)
+def make_grid(imgs, nrow):
+    grid = wanted(imgs, nrow)
+    imgs[-1] = 0
+    return grid
+
+
 @mutant("squeezes the result", caught_by=ones)
 def make_grid(imgs, nrow):
     return wanted(imgs, nrow).squeeze()
@@ -243,6 +341,14 @@ def make_grid(imgs, nrow):
     rows = len(imgs) // nrow
     grid = imgs.reshape(rows, nrow, c, h, w).permute(2, 0, 3, 1, 4)
     return grid.reshape(c, rows * h, nrow * w)
+
+
+@hinted(1, reaches=ones)
+def make_grid(imgs, nrow):
+    N, C, H, W = imgs.shape
+    rows = -(-N // nrow)
+    grid = imgs.reshape(rows, nrow, C, H, W).permute(2, 0, 3, 1, 4)
+    return grid.reshape(C, rows * H, nrow * W)
 
 
 @accepted("pastes one image after the other")
