@@ -7,6 +7,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from tensortutor.checking import (
     accepted,
+    advising,
+    background,
     check,
     expect_equal,
     expect_raises,
@@ -15,19 +17,26 @@ from tensortutor.checking import (
     expect_unchanged,
     expect_view,
     fail,
+    hinted,
     mutant,
 )
 
+background("The starter forgets the horizon")
+
 LENGTH = "The last item is the one whose target is the last entry of the series."
+KIND = "It must be an IndexError: a loop ends at that, and passes other errors on."
 TARGET = "The window ends at i + w - 1, and the target is h steps after that."
 
 
 def series_of(rng, device, n, dtype=torch.float32, columns=0):
-    """Different numbers, so that an entry shows where it is from. Half of the time strided."""
+    """Different numbers, so that an entry shows where it is from. Often strided or transposed."""
     shape = (n, columns) if columns else (n,)
     x = torch.randperm(n * max(1, columns), device=device).reshape(shape).to(dtype)
-    if rng.random() < 0.5:
+    layout = rng.randrange(3)
+    if layout == 1:
         x = torch.stack([x, x], -1)[..., 0]
+    if layout == 2 and columns:
+        x = x.T.contiguous().T
     return x
 
 
@@ -39,7 +48,9 @@ def sizes(rng):
 
 def item(ds, i):
     """Item i: a pair of tensors."""
-    got = ds[i]
+    hint = f"ds[{i}] must return a window and its target: -1 is the last item, as with a list."
+    with advising(Exception, hint=hint):
+        got = ds[i]
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         fail(f"ds[{i}] is no pair", hint="Return the window and the target.")
     return got
@@ -66,7 +77,7 @@ def compare(ds, i, series, w, h, position=None):
     )
 
 
-@check("every window with a target is counted")
+@check("every window with a target is counted", holds="how many windows have a target")
 def length(answer, rng, device):
     n, w, h = sizes(rng)
     for size in (n, w + h, w + h + 1):
@@ -77,7 +88,10 @@ def length(answer, rng, device):
     expect_equal(len(answer.Windows(series_of(rng, device, 5), 1, 1)), 4, name="for w = h = 1")
 
 
-@check("a series that is too short has length 0")
+@check(
+    "a series that is too short has length 0",
+    holds=["how many windows have a target, 0 if there is none", "N may be 0"],
+)
 def short(answer, rng, device):
     for n, w, h in ((4, 4, 1), (5, 3, 3), (0, 2, 2), (1, 6, 4)):
         ds = answer.Windows(series_of(rng, device, n), w, h)
@@ -87,11 +101,24 @@ def short(answer, rng, device):
         except ValueError as error:
             fail(f"len() for N = {n}, w = {w}, h = {h}: {error}", hint=with_hint)
         expect_equal(got, 0, name=f"the length for N = {n}, w = {w}, h = {h}", hint=LENGTH)
-        with expect_raises(IndexError, "an empty dataset has an item", hint="It has no item 0."):
+        with (
+            advising(ValueError, hint=KIND),
+            expect_raises(IndexError, "an empty dataset has an item", hint="It has no item 0."),
+        ):
             ds[0]
 
 
-@check("an item is its window, and the number h steps after it")
+@check(
+    "an item is its window, and the number h steps after it",
+    holds=[
+        "Write Windows for forecasts",
+        "The window is series[i] to series[i + w - 1]",
+        "The target is h steps after the window's last entry",
+        "w, h: ints, 1 or more",
+        "nothing is copied or changed",
+    ],
+    both_sides=True,
+)
 def items(answer, rng, device):
     n, w, h = sizes(rng)
     for shape in ((n, w, h), (n, 1, h), (n, w, 1), (w + h, w, h)):
@@ -102,10 +129,29 @@ def items(answer, rng, device):
                 compare(ds, i, series, *shape[1:])
 
 
-@check("any dtype will do, and D numbers per time")
+DTYPES = (
+    (torch.float64, 0),
+    (torch.int64, 3),
+    (torch.uint8, 0),
+    (torch.bool, 2),
+    (torch.bfloat16, 1),
+    (torch.complex64, 0),
+)
+
+
+@check(
+    "any dtype will do, and D numbers per time",
+    holds=[
+        "(N,), or (N, D) with D numbers per time",
+        "any dtype, any strides",
+        "shape (w,) or (w, D)",
+        "shape () or (D,)",
+    ],
+    both_sides=True,
+)
 def columns(answer, rng, device):
     n, w, h = sizes(rng)
-    for dtype, d in ((torch.float64, 0), (torch.int64, 3), (torch.float32, w), (torch.float32, 1)):
+    for dtype, d in (*DTYPES, (torch.float32, w), (torch.float32, n)):
         series = series_of(rng, device, n, dtype, d)
         ds = answer.Windows(series, w, h)
         expect_equal(
@@ -115,7 +161,7 @@ def columns(answer, rng, device):
             compare(ds, i, series, w, h)
 
 
-@check("a loop over it ends")
+@check("a loop over it ends", holds="it has an end")
 def ends(answer, rng, device):
     n, w, h = sizes(rng)
     count = n - w - h + 1
@@ -129,21 +175,22 @@ def ends(answer, rng, device):
     expect_equal(got, count, name="the number of items in a loop", hint="IndexError came too soon.")
 
 
-@check("outside it raises IndexError")
+@check("outside it raises IndexError", holds="whatever lies outside raises IndexError")
 def outside(answer, rng, device):
     n, w, h = sizes(rng)
     count = n - w - h + 1
     ds = answer.Windows(series_of(rng, device, n), w, h)
     for i in (count, count + 1, n, 10 * n, -count - 1, -n - 1, -10 * n):
-        with expect_raises(
-            IndexError,
-            f"ds[{i}] of {count} items is no error",
-            hint="A list of that length has items from -len to len - 1.",
-        ):
+        message = f"ds[{i}] of {count} items is no error"
+        hint = "A list of that length has items from -len to len - 1."
+        with advising(ValueError, hint=KIND), expect_raises(IndexError, message, hint=hint):
             ds[i]
 
 
-@check("negative indices count from the last item")
+@check(
+    "negative indices count from the last item",
+    holds=["knows negative indices", "as with a list of that length: -1 is the last item"],
+)
 def negative(answer, rng, device):
     n, w, h = sizes(rng)
     count = n - w - h + 1
@@ -153,11 +200,11 @@ def negative(answer, rng, device):
         compare(ds, i, series, w, h, position=count + i)
 
 
-@check("nothing is copied")
+@check("nothing is copied", holds="Both are views of series", both_sides=True)
 def views(answer, rng, device):
     n, w, h = sizes(rng)
-    for d in (0, 3):
-        series = series_of(rng, device, n, columns=d)
+    plain = torch.rand(n, 6, device=device)
+    for series in (plain, plain[:, 1], plain[:, ::2], plain[:, :3].T.contiguous().T):
         ds = answer.Windows(series, w, h)
         for part, name in zip(item(ds, 1), ("the window", "the target"), strict=True):
             hint = "Index the series with a number or a slice: both give views."
@@ -168,7 +215,25 @@ def views(answer, rng, device):
     compare(ds, 0, base, w, h)
 
 
-@check("a loader makes batches of it")
+@check(
+    "two loops at a time do not disturb each other",
+    holds="Two loops at a time, one inside the other, each see all of it.",
+    both_sides=True,
+)
+def nested(answer, rng, device):
+    n, w, h = sizes(rng)
+    count = n - w - h + 1
+    ds = answer.Windows(series_of(rng, device, n), w, h)
+    inner = [sum(1 for _ in islice(ds, count + 50)) for _ in islice(ds, count + 50)]
+    expect_equal(
+        inner,
+        [count] * count,
+        name="the list of what the inner loop saw, for each item of the outer one,",
+        hint="A place that the object itself remembers is shared by all loops. An index has none.",
+    )
+
+
+@check("a loader makes batches of it", holds="works for a loop as for a loader")
 def loads(answer, rng, device):
     n, w, h = sizes(rng)
     series = series_of(rng, device, n)
@@ -262,6 +327,111 @@ class Windows(Base):
 class Windows(Base):
     def __len__(self):
         return max(0, self.series.numel() - self.w - self.h + 1)
+
+
+@mutant("is its own iterator", caught_by=nested)
+class Windows(Base):
+    def __iter__(self):
+        self.at = 0
+        return self
+
+    def __next__(self):
+        if self.at >= len(self):
+            raise StopIteration
+        self.at += 1
+        return self[self.at - 1]
+
+
+@mutant("counts negative indices from the end of the series", caught_by=negative)
+class Windows(Base):
+    def __getitem__(self, i):
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        if i < 0:
+            i += len(self.series) - self.w
+        return self.series[i : i + self.w], self.series[i + self.w + self.h - 1]
+
+
+@mutant("raises ValueError outside", caught_by=outside)
+class Windows(Base):
+    def __getitem__(self, i):
+        if not -len(self) <= i < len(self):
+            raise ValueError(f"no item {i}")
+        i %= len(self)
+        return self.series[i : i + self.w], self.series[i + self.w + self.h - 1]
+
+
+@mutant("makes floats of the series", caught_by=columns)
+class Windows(Base):
+    def __init__(self, series, w, h):
+        super().__init__(series.float(), w, h)
+
+
+@mutant("copies a strided series", caught_by=columns)
+class Windows(Base):
+    def __init__(self, series, w, h):
+        super().__init__(series.view(-1), w, h)
+
+
+@mutant("stacks all windows at the start", caught_by=views)
+class Windows(Base):
+    def __init__(self, series, w, h):
+        super().__init__(series, w, h)
+        self.windows = [series[i : i + w].clone() for i in range(len(self))]
+
+    def __getitem__(self, i):
+        return self.windows[i], self.series[range(len(self))[i] + self.w + self.h - 1]
+
+
+@mutant("makes the series contiguous", caught_by=views)
+class Windows(Base):
+    def __init__(self, series, w, h):
+        super().__init__(series.contiguous(), w, h)
+
+
+@mutant("keeps the target's dimension", caught_by=items)
+class Windows(Base):
+    def __getitem__(self, i):
+        i = range(len(self))[i]
+        end = i + self.w + self.h
+        return self.series[i : i + self.w], self.series[end - 1 : end]
+
+
+@hinted(1, reaches=length)
+class Windows(Base):
+    def __len__(self):
+        return max(0, len(self.series) - self.w - self.h + 1)
+
+    def __getitem__(self, i):
+        return self.series[i : i + self.w], self.series[i + self.w - 1]
+
+
+@accepted("loops by a generator of its own")
+class Windows(Base):
+    def __iter__(self):
+        for i in range(len(self)):
+            yield self[i]
+
+
+@accepted("is a list")
+class Windows(list):
+    def __init__(self, series, w, h):
+        last = len(series) - w - h
+        super().__init__((series[i : i + w], series[i + w + h - 1]) for i in range(last + 1))
+
+
+@accepted("makes a list of views at the start")
+class Windows:
+    def __init__(self, series, w, h):
+        self.pairs = [
+            (series[i : i + w], series[i + w + h - 1]) for i in range(len(series) - w - h + 1)
+        ]
+
+    def __len__(self):
+        return len(self.pairs)
+
+    def __getitem__(self, i):
+        return self.pairs[i]
 
 
 @accepted("says what lies outside, and wraps by hand")

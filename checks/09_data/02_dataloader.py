@@ -1,23 +1,29 @@
 """Judges lessons/09_data/02_dataloader.md."""
 
 import builtins
+import hashlib
 import os
 import random
 from unittest import mock
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_dtype,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
 )
+
+background("And of its seed, a generator on the CPU uses the low 32 bits alone.")
 
 shows = ["maths/random_generators"]
 
@@ -33,7 +39,7 @@ PAIRS = (
 def indices(answer, n, bs, shuffle=False, drop_last=False, seed=0, epoch=0):
     """What batches returns: a list of 1-D int64 tensors on the CPU, here as lists of ints."""
     got = answer.batches(n, bs, shuffle, drop_last, seed, epoch)
-    if not isinstance(got, (list, tuple)):
+    if not isinstance(got, list):
         fail(f"batches returns a {type(got).__name__}, a list is wanted")
     for number, batch in enumerate(got):
         name = f"batch {number} for n = {n}, bs = {bs}"
@@ -42,6 +48,10 @@ def indices(answer, n, bs, shuffle=False, drop_last=False, seed=0, epoch=0):
         expect_true(batch.device.type == "cpu", f"{name} is on {batch.device}")
         expect_true(len(batch) > 0, f"{name} is empty", hint="Only batches with samples count.")
     return [batch.tolist() for batch in got]
+
+
+def flat(batches):
+    return [index for batch in batches for index in batch]
 
 
 def cut(n, bs, drop_last):
@@ -60,23 +70,41 @@ def same(rng, answer, drop_last, cases, hint):
         expect_equal(got, cut(n, bs, drop_last), name=f"the list for n = {n}, bs = {bs}", hint=hint)
 
 
-@check("without shuffling: in order, a smaller last batch included")
+@check(
+    "without shuffling: in order, a smaller last batch included",
+    holds=[
+        "batches returns the indices of every batch of an epoch",
+        "list of 1-D int64 tensors on the CPU",
+        "False: the numbers 0 to n - 1 in order",
+        "bs: batch size, 1 or more",
+    ],
+    both_sides=True,
+)
 def in_order(answer, rng, device):
     bs = rng.randrange(3, 9)
     k = rng.randrange(2, 6)
     cases = ((k * bs + 1, bs), (k * bs + bs - 1, bs), (k * bs, bs), (bs - 1, bs), (bs, 1), (1, 1))
+    cases += ((bs, bs), (1, 10**4))
     same(rng, answer, False, cases, "ceil(n / bs) batches: what is left over makes one more.")
 
 
-@check("drop_last leaves out a smaller last batch, and no other")
+@check(
+    "drop_last leaves out a smaller last batch, and no other",
+    holds="drop_last: leave out a last batch of fewer than bs",
+)
 def dropped(answer, rng, device):
     bs = rng.randrange(3, 9)
     k = rng.randrange(2, 6)
     cases = ((k * bs + 1, bs), (k * bs - 1, bs), (k * bs, bs), (bs - 1, bs), (bs, 1), (1, 1))
+    cases += ((bs, bs), (1, 10**4))
     same(rng, answer, True, cases, "floor(n / bs) batches, all of them of bs samples.")
 
 
-@check("no samples, no batches")
+@check(
+    "no samples, no batches",
+    holds=["none of them empty; n = 0 gives an empty list", "n: number of samples, 0 or more"],
+    both_sides=True,
+)
 def nothing(answer, rng, device):
     for shuffle in (False, True):
         for drop_last in (False, True):
@@ -84,11 +112,13 @@ def nothing(answer, rng, device):
             expect_equal(got, [], name="for n = 0, the list", hint="There is nothing to cut.")
 
 
-@check("shuffled: every sample once, in batches of the same sizes")
+@check(
+    "shuffled: every sample once, in batches of the same sizes",
+    holds=["batches returns the indices of every batch of an epoch", "True: in an order"],
+)
 def once(answer, rng, device):
     for n, bs in ((rng.randrange(40, 90), 7), (64, 16), (5, 8), (1, 1)):
         got = indices(answer, n, bs, True, False, seed_of(rng), rng.randrange(4))
-        flat = sorted(i for batch in got for i in batch)
         expect_equal(
             [len(batch) for batch in got],
             [len(b) for b in cut(n, bs, False)],
@@ -96,26 +126,26 @@ def once(answer, rng, device):
             hint="Batches of bs, and one more if something is left over.",
         )
         expect_equal(
-            flat,
+            sorted(flat(got)),
             list(range(n)),
             name=f"for n = {n}, the list of all indices, sorted,",
             hint="An epoch visits every sample once: draw an order, not single indices.",
         )
         got = indices(answer, n, bs, True, True, seed_of(rng), rng.randrange(4))
-        flat = [i for batch in got for i in batch]
+        visited = flat(got)
         expect_equal(
             [len(batch) for batch in got],
             [len(b) for b in cut(n, bs, True)],
             name="the sizes with drop_last",
         )
         expect_true(
-            len(set(flat)) == len(flat) and set(flat) <= set(range(n)),
+            len(set(visited)) == len(visited) and set(visited) <= set(range(n)),
             "with drop_last, a sample came twice",
             hint="An epoch visits no sample twice.",
         )
 
 
-@check("shuffled: samples change their batch, and batches their place")
+@check("shuffled: samples change their batch, and batches their place", holds="True: in an order")
 def mixed(answer, rng, device):
     n, bs = 80, 8
     got = indices(answer, n, bs, True, False, seed_of(rng), rng.randrange(3))
@@ -134,10 +164,17 @@ def mixed(answer, rng, device):
     expect_true(with_drop != plain, "with drop_last, nothing is shuffled")
 
 
-@check("the same arguments give the same batches")
+@check(
+    "the same arguments give the same batches",
+    holds=[
+        "as a function without a state",
+        "A run that resumes asks for epoch 7 without epochs 0 to 6, and gets what it would have",
+        "The same arguments give the same batches",
+    ],
+)
 def repeatable(answer, rng, device):
     seed = seed_of(rng)
-    epochs = [0, 1, 4, 2]
+    epochs = [0, 1, 7, 2]
     torch.manual_seed(seed_of(rng))
     first = {epoch: indices(answer, 50, 8, True, False, seed, epoch) for epoch in epochs}
     torch.manual_seed(seed_of(rng))
@@ -153,6 +190,23 @@ def repeatable(answer, rng, device):
         )
 
 
+@check(
+    "the size of a batch does not change the order",
+    holds="in an order that n, seed and epoch alone decide",
+)
+def alone(answer, rng, device):
+    seed, epoch = seed_of(rng), rng.randrange(4)
+    whole = flat(indices(answer, 50, 8, True, False, seed, epoch))
+    for bs, drop_last in ((7, False), (8, True), (50, False), (1, True)):
+        got = flat(indices(answer, 50, bs, True, drop_last, seed, epoch))
+        expect_equal(
+            got,
+            whole[: len(got)],
+            name=f"the order with bs = {bs}, drop_last = {drop_last}",
+            hint="Draw the order of all n samples, then cut it: bs and drop_last say where.",
+        )
+
+
 def salted(value):
     """hash(value) as another process could have it: strings have another one in each."""
     own = HASH(value)
@@ -162,7 +216,7 @@ def salted(value):
 HASH = hash
 
 
-@check("another process gets the same batches")
+@check("another process gets the same batches", holds="in another process too")
 def other_process(answer, rng, device):
     hint = "hash() of a string, id() and the process's number differ from process to process: the "
     hint += "run that resumes would get other batches."
@@ -178,27 +232,64 @@ def other_process(answer, rng, device):
         expect_equal(there, here, name=f"epoch {epoch} in another process", hint=hint)
 
 
-noted = []
-"""What the generators of the class below were seeded with."""
+class Seeds(TorchFunctionMode):
+    """Notes the seed of each generator that a torch function draws from. Others draw nothing."""
+
+    drawing = frozenset(
+        ("rand", "randint", "randn", "randperm", "multinomial", "random_", "uniform_", "normal_")
+    )
+
+    def __init__(self):
+        super().__init__()
+        self.noted = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if getattr(function, "__name__", "") in self.drawing:
+            generator = kwargs.get("generator")
+            seed = torch.initial_seed() if generator is None else generator.initial_seed()
+            self.noted.append(seed % 2**32)
+        return function(*args, **kwargs)
 
 
-class Noted(torch.Generator):
-    """A generator that writes down what it is seeded with."""
+def number_of(answer, seed, epoch):
+    """The low 32 bits of the seed of what the order is drawn from; None if nothing is seen."""
+    with Seeds() as seeds:
+        answer.batches(2, 2, True, False, seed, epoch)
+    return (seeds.noted or [None])[-1]
 
-    def manual_seed(self, seed):
-        noted.append(seed)
-        return super().manual_seed(seed)
+
+def inverse(number, wanted, most=16):
+    """Seeds whose `number` has the same low 32 bits as `wanted`, found bit by bit.
+
+    The low bits of sums, products, XORs and shifts to the left depend on low bits alone, so one
+    finds such seeds; of a digest one finds none. A halved product depends on one bit more.
+    """
+    seeds = [0]
+    for bit in range(32):
+        grown = [seed + (one << bit) for seed in seeds for one in (0, 1)]
+        seeds = [seed for seed in grown if (number(seed) - wanted) % 2**bit == 0][:most]
+    return {seed for seed in seeds if (number(seed) - wanted) % 2**32 == 0}
 
 
-@check("no seed of its own in epoch 0 has the order of another epoch")
+@check(
+    "no seed in epoch 0 has the order of another epoch",
+    holds=[
+        "seed + epoch is not the way",
+        "A factor, as in seed * 1000 + epoch, only moves that clash, and so does an XOR.",
+        "that no other pair (seed, epoch) has",
+    ],
+)
 def mixed_seeds(answer, rng, device):
-    for seed, epoch in ((0, 1), (seed_of(rng), 2)):
-        noted.clear()
-        with mock.patch.object(torch, "Generator", Noted):
-            order = indices(answer, 60, 7, True, False, seed, epoch)
-        for used in {number % 2**32 for number in noted} - {seed}:
-            got = indices(answer, 60, 7, True, False, used, 0)
-            message = f"seed {used} in epoch 0 has the order of seed {seed} in epoch {epoch}"
+    for seed, epoch in ((0, 1), (seed_of(rng), 2), (seed_of(rng), 5)):
+        used = number_of(answer, seed, epoch)
+        if used in (None, number_of(answer, seed, 0)):
+            continue  # one stream for all epochs
+        order = indices(answer, 60, 7, True, False, seed, epoch)
+        others = {used, *inverse(lambda s: number_of(answer, s, 0), used)}
+        for other in sorted(others - {seed}):
+            got = indices(answer, 60, 7, True, False, other, 0)
+            message = f"seed {other} in epoch 0 has the order of seed {seed} in epoch {epoch}"
             expect_true(got != order, message, hint=PAIRS)
 
 
@@ -212,10 +303,14 @@ def clash(factor):
     return 2 ** (32 - twos) if twos else pow(factor, -1, 2**32)
 
 
-@check("each epoch and each seed has its own order")
+@check(
+    "each epoch and each seed has its own order",
+    holds=["that no other pair (seed, epoch) has", "from 0 to 2**32 - 1", "an int, 0 or more"],
+    both_sides=True,
+)
 def pairs(answer, rng, device):
     base = rng.randrange(2**31)
-    seeds = {0, 1, 2, base, base + 1, 2**32 - 1, *FACTORS, *map(clash, FACTORS)}
+    seeds = {0, 1, 2, base, base + 1, 2**31, 2**32 - 1, *FACTORS, *map(clash, FACTORS)}
     asked = [(0, epoch) for epoch in (10, 31, 100, 1000, 1009, 10**4)]
     asked += [(seed, epoch) for seed in sorted(seeds) for epoch in (0, 1, 2, 5)]
     seen = {}
@@ -226,7 +321,24 @@ def pairs(answer, rng, device):
         expect_true((other, then) == (seed, epoch), message, hint=PAIRS)
 
 
-@check("no stream of the caller is moved")
+@check(
+    "many epochs over few samples have many orders", holds="that no other pair (seed, epoch) has"
+)
+def many_epochs(answer, rng, device):
+    seed = seed_of(rng)
+    orders = {tuple(flat(indices(answer, 7, 3, True, False, seed, e))) for e in range(40)}
+    expect_true(
+        len(orders) > 30,
+        f"40 epochs over 7 samples have {len(orders)} orders, of 5040 that there are",
+        hint="An order made from the epoch before, by one permutation again and again or by "
+        "rolling, comes back soon. Draw a new one for each epoch.",
+    )
+
+
+@check(
+    "no stream of the caller is moved",
+    holds="The default generators of torch, NumPy and random stand where they stood.",
+)
 def streams(answer, rng, device):
     for shuffle in (True, False):
         torch.manual_seed(seed_of(rng))
@@ -314,6 +426,61 @@ def batches(n, bs, shuffle, drop_last, seed, epoch):
     g = torch.Generator().manual_seed((seed ^ epoch * 0x9E3779B1) % 2**32)
     order = torch.randperm(n, generator=g) if shuffle else torch.arange(n)
     return parts(order, bs, drop_last)
+
+
+@mutant("multiplies by a large odd number", caught_by=mixed_seeds)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, (seed * 2654435761 + epoch * 40503) % 2**32, 0)
+    return parts(order if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("multiplies both and mixes them by XOR", caught_by=mixed_seeds)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, (seed * 0x9E3779B1) ^ (epoch * 0x85EBCA77), 0)
+    return parts(order if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("seeds with what Python's hash makes of a tuple with a name", caught_by=other_process)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, hash(("epoch", seed, epoch)) % 2**32, 0)
+    return parts(order if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("pairs seed and epoch after Cantor", caught_by=mixed_seeds)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, (seed + epoch) * (seed + epoch + 1) // 2 + epoch, 0)
+    return parts(order if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("applies one permutation again and again", caught_by=many_epochs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    once, order = order_of(n, seed, 0), torch.arange(n)
+    for _ in range(epoch + 1 if shuffle else 0):
+        order = order[once]
+    return parts(order, bs, drop_last)
+
+
+@mutant("rolls the first order", caught_by=many_epochs)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, seed, 0).roll(epoch) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@mutant("mixes the size of a batch in", caught_by=alone)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = order_of(n, seed, epoch * 8 + bs % 8)
+    return parts(order if shuffle else torch.arange(n), bs, drop_last)
+
+
+@mutant("goes on where the last call ended", caught_by=repeatable)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    if epoch == 0 or seed not in STREAMS:
+        STREAMS[seed] = torch.Generator().manual_seed(seed)
+    order = torch.randperm(n, generator=STREAMS[seed]) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+STREAMS = {}
 
 
 @mutant("draws single indices", caught_by=once)
@@ -404,6 +571,46 @@ def batches(n, bs, shuffle, drop_last, seed, epoch):
         order = torch.randperm(n, generator=g)
     count = n // bs if drop_last else -(-n // bs)
     return [order[k * bs : (k + 1) * bs] for k in range(count)]
+
+
+@accepted("seeds with a digest of both")
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    digest = hashlib.sha256(f"{seed}/{epoch}".encode()).digest()
+    g = torch.Generator().manual_seed(int.from_bytes(digest[:4], "big"))
+    order = torch.randperm(n, generator=g) if shuffle else torch.arange(n)
+    return parts(order, bs, drop_last)
+
+
+@accepted("shuffles a list with a generator of Python's")
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = list(range(n))
+    if shuffle:
+        random.Random(f"{seed} {epoch}").shuffle(order)
+    stop = n - n % bs if drop_last else n
+    return [torch.tensor(order[k : min(k + bs, stop)]) for k in range(0, stop, bs)]
+
+
+@accepted("lets NumPy mix seed and epoch")
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = np.random.default_rng((seed, epoch)).permutation(n) if shuffle else np.arange(n)
+    return parts(torch.from_numpy(order).long(), bs, drop_last)
+
+
+@accepted("sorts random numbers")
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    order = torch.arange(n)
+    if shuffle:
+        g = torch.Generator().manual_seed(seed)
+        for _ in range(epoch + 1):
+            order = torch.rand(n, generator=g, dtype=torch.float64).argsort()
+    return parts(order, bs, drop_last)
+
+
+@hinted(1, reaches=in_order)
+def batches(n, bs, shuffle, drop_last, seed, epoch):
+    torch.manual_seed(seed + epoch)
+    order = torch.randperm(n) if shuffle else torch.arange(n)
+    return [order[k : k + bs] for k in range(0, n, bs)]
 
 
 equivalent(

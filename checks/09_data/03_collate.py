@@ -7,17 +7,22 @@ from torch.utils.data import DataLoader
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_close,
+    expect_copy,
     expect_dtype,
     expect_equal,
     expect_shape,
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
 )
+
+background("The starter works on the batch that it is shown.", "It takes 0 for filling")
 
 KEYS = ("x", "mask", "len", "y")
 SKIPPED = -100
@@ -27,8 +32,7 @@ FROM_LENGTHS += "number stands there."
 
 def batch_of(rng, lengths, dtype=torch.int64, low=1):
     """Sequences of these lengths without a 0, and their targets, 0 to 4."""
-    top = 100
-    return [(torch.randint(low, top, (n,)).to(dtype), torch.randint(5, (n,))) for n in lengths]
+    return [(torch.randint(low, 100, (n,)).to(dtype), torch.randint(5, (n,))) for n in lengths]
 
 
 def with_targets(sequences):
@@ -60,7 +64,7 @@ def wanted(samples):
 
 
 HINTS = {
-    "x": "A row is its sequence, then zeros up to the longest sequence of the batch.",
+    "x": "Row b is sequence b, in the order of the samples, then zeros up to the longest.",
     "mask": FROM_LENGTHS,
     "len": "The length is that of the sequence as it came.",
     "y": "Row b has the targets of sequence b in their places, and -100 behind them: 0 is a class.",
@@ -68,7 +72,8 @@ HINTS = {
 
 
 def compare(answer, samples, keys=KEYS, hints=HINTS):
-    got, right = collated(answer, samples), wanted(samples)
+    right = wanted(samples)
+    got = collated(answer, list(samples))
     for key in keys:
         expect_equal(
             got[key],
@@ -87,15 +92,81 @@ def lengths_of(rng):
     return lengths
 
 
-@check("sequences come first in their rows, then zeros")
+@check(
+    "sequences come first in their rows, then zeros",
+    holds=[
+        "(B, T), the dtype of the sequences, filled up with 0",
+        "T being the longest length of this batch",
+    ],
+)
 def rows(answer, rng, device):
     for lengths in (lengths_of(rng), [2, 5, 1, 5], [1, 6]):
         compare(answer, batch_of(rng, lengths), keys=("x",))
 
 
-@check("the dtype is that of the sequences")
+@check(
+    "the mask is true for data, and only there",
+    holds=["(B, T) bool, True where x holds data", "(B,) int64, the lengths"],
+)
+def masks(answer, rng, device):
+    lengths = lengths_of(rng)
+    samples = batch_of(rng, lengths)
+    got = collated(answer, samples)["mask"]
+    expect_shape(got, (len(lengths), max(lengths)), name="the mask")
+    expect_dtype(got, torch.bool, name="the mask")
+    compare(answer, samples, keys=("mask", "len"))
+
+
+@check(
+    "a 0 in a sequence is data",
+    holds="Whoever gets the batch must be able to tell data from filling, whatever the data is.",
+)
+def zeros(answer, rng, device):
+    samples = batch_of(rng, lengths_of(rng), low=0)
+    for s, _ in samples:
+        s[-1] = 0
+        s[rng.randrange(len(s))] = 0
+    compare(answer, samples)
+    compare(answer, with_targets(torch.zeros(n, dtype=torch.int64) for n in (3, 1, 4)))
+
+
+@check(
+    "targets keep their places, and -100 fills up behind them",
+    holds=[
+        "Write pad_collate for sequences with targets, one for every place",
+        "that is what targets are filled up with: 0 is a class",
+        "A target may be -100 from the start, where the caller wants no loss.",
+        "Its place is still data.",
+        "any integers, classes from 0 or -100",
+        "(B, T) int64, the targets, filled up with -100",
+    ],
+    both_sides=True,
+)
+def targets(answer, rng, device):
+    compare(answer, batch_of(rng, [*lengths_of(rng), 9]), keys=("y",))
+    samples = batch_of(rng, [3, 5, 2])
+    samples[1][1][:2] = SKIPPED  # the caller skips the first two places
+    samples[0][1][-1] = 0
+    compare(answer, samples)
+    samples[1][1][:] = SKIPPED  # and all places of a sequence
+    compare(answer, samples, keys=("y", "mask"))
+    for dtype in (torch.int32, torch.int16, torch.uint8):
+        samples = [(s, y.to(dtype)) for s, y in batch_of(rng, lengths_of(rng), torch.float32)]
+        compare(answer, samples, keys=("y", "mask"))
+    large = [(s, y + 2**53 + 1) for s, y in batch_of(rng, lengths_of(rng))]
+    compare(answer, large, keys=("y",))
+
+
+KINDS = (torch.int64, torch.int32, torch.uint8, torch.bool)
+KINDS += (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64)
+
+
+@check(
+    "the dtype is that of the sequences",
+    holds=["all of one dtype, any", "the dtype of the sequences"],
+)
 def dtypes(answer, rng, device):
-    for dtype in (torch.int64, torch.int32, torch.float64, torch.float32, torch.uint8):
+    for dtype in KINDS:
         samples = batch_of(rng, lengths_of(rng), dtype)
         got = collated(answer, samples)
         expect_dtype(
@@ -107,38 +178,13 @@ def dtypes(answer, rng, device):
         compare(answer, samples)
 
 
-@check("the mask is true for data, and only there")
-def masks(answer, rng, device):
-    lengths = lengths_of(rng)
-    samples = batch_of(rng, lengths)
-    got = collated(answer, samples)["mask"]
-    expect_shape(got, (len(lengths), max(lengths)), name="the mask")
-    expect_dtype(got, torch.bool, name="the mask")
-    compare(answer, samples, keys=("mask", "len"))
-
-
-@check("a 0 in a sequence is data")
-def zeros(answer, rng, device):
-    samples = batch_of(rng, lengths_of(rng), low=0)
-    for s, _ in samples:
-        s[-1] = 0
-        s[rng.randrange(len(s))] = 0
-    compare(answer, samples)
-    compare(answer, with_targets(torch.zeros(n, dtype=torch.int64) for n in (3, 1, 4)))
-
-
-@check("targets keep their places, and -100 fills up behind them")
-def targets(answer, rng, device):
-    compare(answer, batch_of(rng, [*lengths_of(rng), 9]), keys=("y",))
-    samples = batch_of(rng, [3, 5, 2])
-    samples[1][1][:2] = SKIPPED  # the caller skips the first two places
-    samples[0][1][-1] = 0
-    compare(answer, samples)
-    samples = [(s, y.to(torch.int32)) for s, y in batch_of(rng, lengths_of(rng), torch.float32)]
-    compare(answer, samples, keys=("y", "mask"))
-
-
-@check("a loss over the batch is that over the sequences")
+@check(
+    "a loss over the batch is that over the sequences",
+    holds=[
+        "The loss must not see the filling.",
+        "F.cross_entropy leaves out places whose target is -100",
+    ],
+)
 def loss(answer, rng, device):
     samples = batch_of(rng, [4, 1, 6])
     samples[0][1][0] = SKIPPED
@@ -153,7 +199,10 @@ def loss(answer, rng, device):
 BITS = "No bit of a sequence changes: copy it into a tensor of its own dtype, by way of no other."
 
 
-@check("no number is a sign of filling")
+@check(
+    "no number is a sign of filling",
+    holds="Whoever gets the batch must be able to tell data from filling, whatever the data is.",
+)
 def any_number(answer, rng, device):
     whole, inf = torch.iinfo(torch.int64), float("inf")
     odd = [-1, -100, whole.min, whole.max, 2**53 + 1, -(2**53) - 1, 0, 999]
@@ -170,13 +219,20 @@ def any_number(answer, rng, device):
         compare(answer, with_targets(rows), first_the_mask, hints)
 
 
-@check("an empty sequence is a row of zeros, and no data")
+@check(
+    "an empty sequence is a row of zeros, and no data",
+    holds="each of its own T, which may be 0",
+    both_sides=True,
+)
 def empty(answer, rng, device):
-    for lengths in ([0, *lengths_of(rng)], [3, 0, 1], [0, 0], [0]):
+    for lengths in ([0, *lengths_of(rng)], [3, 0, 1], [4, 2, 0], [0, 0], [0]):
         compare(answer, batch_of(rng, lengths))
 
 
-@check("lengths and targets are int64 and keep their order")
+@check(
+    "lengths and targets are int64 and keep their order",
+    holds=["in their order", "(B,) int64, the lengths"],
+)
 def order(answer, rng, device):
     lengths = lengths_of(rng)
     samples = with_targets(s for s, _ in batch_of(rng, lengths))
@@ -186,15 +242,33 @@ def order(answer, rng, device):
     compare(answer, samples, keys=("len", "y"))
 
 
-@check("a batch of one is padded by nothing")
+@check("a batch of one is padded by nothing", holds="list of one or more pairs", both_sides=True)
 def one(answer, rng, device):
     compare(answer, batch_of(rng, [rng.randrange(1, 9)]))
+    compare(answer, batch_of(rng, [rng.randrange(1, 9)] * 3))
+    compare(answer, batch_of(rng, [rng.randrange(1, 9) for _ in range(40)]))
 
 
-@check("strided sequences will do, and none is changed")
+@check("no memory is shared with the samples", holds="share no memory with the batch")
+def copied(answer, rng, device):
+    hint = "Edit the batch, and the dataset's sample is edited too. Copy it into a new tensor."
+    for lengths in ([5], [4, 4], [3, 5]):
+        samples = batch_of(rng, lengths)
+        got = collated(answer, samples)
+        for s, y in samples:
+            expect_copy(got["x"], s, name='"x"', hint=hint)
+            expect_copy(got["y"], y, name='"y"', hint=hint)
+
+
+@check(
+    "strided sequences will do, and none is changed",
+    holds=["any strides", "The samples are left as they are"],
+)
 def untouched(answer, rng, device):
     base = torch.randint(1, 100, (4, 12))
     samples = with_targets(base[b, : 2 * n : 2] for b, n in enumerate((3, 5, 1, 2)))
+    column = torch.randint(5, (6, 2))[:, 0]
+    samples += [(torch.tensor(7).expand(6), column)]
     given = list(samples)
     with expect_unchanged(base, *(y for _, y in samples)):
         got = collated(answer, samples)
@@ -208,7 +282,10 @@ def untouched(answer, rng, device):
     compare(answer, samples)
 
 
-@check("in a loader, each batch is as long as its longest")
+@check(
+    "in a loader, each batch is as long as its longest",
+    holds="T being the longest length of this batch",
+)
 def loads(answer, rng, device):
     samples = batch_of(rng, [1, 2, 3, 4, 5, 6, 7])
     loader = DataLoader(samples, batch_size=3, collate_fn=answer.pad_collate)
@@ -375,6 +452,63 @@ def pad_collate(samples):
 def pad_collate(samples):
     batch = right(samples)
     return {**batch, "y": batch["y"].float()}
+
+
+@mutant("returns a view of a single sample", caught_by=copied)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "x": samples[0][0][None]} if len(samples) == 1 else batch
+
+
+@mutant("stacks what is of one length, in the targets' dtype", caught_by=targets)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "y": batch["y"].to(samples[0][1].dtype)}
+
+
+@mutant("fills the targets by way of float32", caught_by=targets)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "y": batch["y"].float().long()}
+
+
+@mutant("takes the length from the targets that count", caught_by=targets)
+def pad_collate(samples):
+    batch = right(samples)
+    lengths = torch.tensor([int((y != SKIPPED).sum()) for _, y in samples])
+    return {**batch, "mask": torch.arange(batch["x"].shape[1]) < lengths[:, None]}
+
+
+@mutant("cannot copy into a bool", caught_by=dtypes)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "x": batch["x"].long() if batch["x"].dtype == torch.bool else batch["x"]}
+
+
+@mutant("loses imaginary parts", caught_by=dtypes)
+def pad_collate(samples):
+    batch = right(samples)
+    return {**batch, "x": batch["x"].real}
+
+
+@mutant("has no place for nothing but empty sequences", caught_by=empty)
+def pad_collate(samples):
+    batch = right([*samples, (samples[0][0].new_zeros(1), torch.zeros(1, dtype=torch.int64))])
+    return {key: value[:-1] for key, value in batch.items()}
+
+
+@hinted(1, reaches=masks)
+def pad_collate(samples):
+    T = max(len(s) for s, _ in samples)
+    x = torch.zeros(len(samples), T, dtype=samples[0][0].dtype)
+    for row, (s, _) in zip(x, samples, strict=True):
+        row[: len(s)] = s
+    y = torch.zeros(len(samples), T)
+    for row, (_, t) in zip(y, samples, strict=True):
+        row[: len(t)] = t
+    lengths = torch.tensor([len(s) for s, _ in samples])
+    mask = torch.stack([torch.arange(T) < n for n in lengths])
+    return {"x": x, "mask": mask, "len": lengths, "y": y}
 
 
 @accepted("leaves the padding to pad_sequence, twice")
