@@ -6,18 +6,25 @@ from torch.autograd import Function
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     equivalent,
     expect_close,
     expect_equal,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
     recorded,
 )
 
+background("A network that runs in 8-bit integers", "Write both parts.")
+
 COUNT = "Backward answers for every input of forward but ctx, by position, in its "
 COUNT += "shape. What has no gradient gets None."
+SPREAD = (
+    "sum() sends one number to all places, as an expanded tensor. Nothing can be written into it."
+)
 
 
 def spread(rng, device, lo, hi, dtype=torch.float32):
@@ -42,9 +49,9 @@ def apply(answer, x, lo, hi):
     return recorded(answer, "STE.apply", answer.STE.apply)(x, lo, hi)
 
 
-def through(y, leaf, upstream):
+def through(y, leaf, upstream, hint="Is it made by `apply`?"):
     """backward of y; what is wrong with the contract is said in the lesson's words."""
-    expect_true(y.requires_grad, "the result has no graph", hint="Is it made by `apply`?")
+    expect_true(y.requires_grad, "the result has no graph", hint=hint)
     with advising(RuntimeError, saying="Backward returned a", hint=COUNT):
         y.backward(upstream)
     expect_true(
@@ -59,7 +66,7 @@ def right_gradient(x, lo, hi, upstream):
     return torch.where((x < lo) | (x > hi), torch.zeros_like(upstream), upstream)
 
 
-@check("STE is a torch.autograd.Function")
+@check("STE is a torch.autograd.Function", holds="`STE` is a `torch.autograd.Function`.")
 def kind(answer, rng, device):
     value = answer.STE
     expect_true(
@@ -69,9 +76,17 @@ def kind(answer, rng, device):
     )
 
 
-@check("forward rounds first and clips then")
+@check(
+    "forward rounds first and clips then",
+    holds=[
+        "It rounds as `torch.round` does, then clips to lo and hi.",
+        "Round, then clip",
+        "x: tensor of any shape, floating dtype, no NaN; stays as it is",
+        "lo, hi: numbers, lo <= hi",
+    ],
+)
 def forward(answer, rng, device):
-    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
         lo, hi = limits(rng)
         x = spread(rng, device, lo, hi, dtype)
         with expect_unchanged(x):
@@ -84,6 +99,13 @@ def forward(answer, rng, device):
     got = apply(answer, halves, -9, 9)
     name = f"for {halves.tolist()}, the result"
     expect_equal(got, halves.round(), name=name, hint="Halves go to the even neighbour.")
+    fine = torch.tensor([0.5 - 1e-12, 0.5 + 1e-12, 2.5 + 1e-12], dtype=torch.float64).to(device)
+    expect_equal(
+        apply(answer, fine, -9, 9),
+        fine.round(),
+        name="for float64 numbers 1e-12 beside a half, the result",
+        hint="They are no halves. Stay in the dtype that came in.",
+    )
     got = apply(answer, torch.tensor([0.4, 0.6], device=device), 0.2, 0.7)
     expect_equal(
         got,
@@ -92,9 +114,20 @@ def forward(answer, rng, device):
         hint="lo and hi need not be whole numbers. 0.4 is rounded to 0, and then clipped to 0.2: "
         "whoever clips first rounds the limit away.",
     )
+    inf = float("inf")
+    ends = torch.tensor([-inf, inf, 1.4], device=device)
+    got = apply(answer, ends, -3, 5)
+    right = torch.tensor([-3.0, 5.0, 1.0], device=device)
+    expect_equal(got, right, name="for [-inf, inf, 1.4] and the range -3 to 5, the result")
+    for lo, hi in ((2, 2), (0.5, 0.5), (-inf, inf)):
+        got = apply(answer, halves, lo, hi)
+        right = halves.round().clamp(lo, hi)
+        expect_equal(got, right, name=f"for the range {lo} to {hi}, the result")
     for shape in ((), (0, 3), (1, 1, 1)):
         x = torch.zeros(shape, device=device)
         expect_equal(apply(answer, x, -1.0, 1.0), x, name="the result")
+    wide = torch.randn(2, 3, 4, 5, device=device).transpose(1, 3) * 3
+    expect_equal(apply(answer, wide, -2, 2), wide.round().clamp(-2, 2), name="the result")
 
 
 @check("backward answers for each input of forward")
@@ -104,7 +137,14 @@ def answers(answer, rng, device):
     sent_back(answer, x, lo, hi, torch.ones(x.shape, device=device))
 
 
-@check("inside the range the gradient passes, outside it is 0")
+@check(
+    "inside the range the gradient passes, outside it is 0",
+    holds=[
+        "Backward passes the gradient on where x itself lies from lo to hi, both included.",
+        "the gradient passes where x is in range",
+    ],
+    side="inside",
+)
 def passes(answer, rng, device):
     lo, hi = limits(rng)
     for shape in (None, (), (0, 2), (1, 1, 1)):
@@ -117,9 +157,17 @@ def passes(answer, rng, device):
             hint=f"lo is {lo:g} and hi is {hi:g}. A clipped input gets 0, any other gets the "
             "gradient as it came, whatever lo and hi are.",
         )
+    x = torch.tensor([1.0, 2.0, 3.0], device=device)
+    got = sent_back(answer, x, 2, 2, torch.ones(3, device=device))
+    right = torch.tensor([0.0, 1.0, 0.0], device=device)
+    expect_close(got, right, name="for [1, 2, 3] and the range 2 to 2, x.grad")
 
 
-@check("lo and hi themselves lie inside, and x decides, not its rounded value")
+@check(
+    "lo and hi themselves lie inside, and x decides, not its rounded value",
+    holds="where x itself lies from lo to hi, both included",
+    side="at lo and at hi",
+)
 def borders(answer, rng, device):
     lo, hi = limits(rng)
     x = torch.tensor([lo - 0.3, lo, lo + 0.3, hi - 0.3, hi, hi + 0.3], device=device)
@@ -131,12 +179,31 @@ def borders(answer, rng, device):
         hint="x equal to lo or hi is not clipped. x a little outside rounds to the border, and is "
         "outside all the same.",
     )
+    x = torch.tensor([0.1, 0.4, 0.6, 0.9], device=device)
+    expect_close(
+        sent_back(answer, x, 0.3, 0.7, torch.ones(4, device=device)),
+        torch.tensor([0.0, 1.0, 1.0, 0.0], device=device),
+        name="for [0.1, 0.4, 0.6, 0.9] and the range 0.3 to 0.7, x.grad",
+        hint="All of these round to 0 or 1, which lie outside. x itself is what counts.",
+    )
+    ends = torch.tensor([lo, lo, hi, hi], device=device)
+    beyond = torch.tensor([lo - 9, hi, lo, hi + 9], device=device)
+    expect_close(
+        sent_back(answer, torch.nextafter(ends, beyond), lo, hi, torch.ones(4, device=device)),
+        torch.tensor([0.0, 1.0, 1.0, 0.0], device=device),
+        name="for the neighbours of lo and hi among float32 numbers, x.grad",
+        hint="The border has no width: the next number below lo is outside, the next above inside.",
+    )
 
 
-@check("the gradient from above is a factor")
+@check(
+    "the gradient from above is a factor, and keeps its values",
+    holds=["Backward passes the gradient on", "`grad_y` keeps its values."],
+    side="any gradient",
+)
 def chained(answer, rng, device):
     lo, hi = limits(rng)
-    for dtype in (torch.float32, torch.float64):
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
         x = spread(rng, device, lo, hi, dtype)
         v = torch.randn(x.shape, device=device, dtype=dtype)
         upstream = v.clone()
@@ -155,9 +222,62 @@ def chained(answer, rng, device):
             hint="Other nodes may have been given the same tensor. Return a new one: no mul_, no "
             "assignment into grad_y.",
         )
+    leaf = torch.ones(3, device=device, requires_grad=True)
+    with advising(RuntimeError, saying="single memory location", hint=SPREAD):
+        got = through(apply(answer, leaf, lo, hi).sum(), leaf, None)
+    expect_close(got, torch.ones(3, device=device), name="behind sum(), x.grad", hint=SPREAD)
 
 
-@check("a write into x between forward and backward gives no wrong gradient")
+@check(
+    "outside the range the gradient is 0, whatever arrives",
+    holds="Outside it gives 0, whatever arrives: inf and NaN too.",
+)
+def nothing_passes(answer, rng, device):
+    lo, hi = limits(rng)
+    x = torch.tensor([lo - 1, lo, hi, hi + 1], device=device)
+    for value in (float("inf"), -float("inf"), float("nan")):
+        v = torch.full((4,), value, device=device)
+        right = torch.tensor([0.0, value, value, 0.0], device=device)
+        hint = "0 * inf and 0 * nan are NaN, so a product with a mask does not stop them. Choose: "
+        hint += "torch.where or masked_fill."
+        got = sent_back(answer, x, lo, hi, v)
+        name = f"where {value} arrives, and x is below, at lo, at hi and above, x.grad"
+        expect_close(got, right, name=name, hint=hint, nan_hint=hint)
+
+
+def holds_tensor(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return any(map(holds_tensor, value))
+    return isinstance(value, torch.Tensor)
+
+
+@check(
+    "no tensor is put on ctx by name",
+    holds="No tensor is put on `ctx` by name.",
+)
+def nothing_on_ctx(answer, rng, device):
+    lo, hi = limits(rng)
+    leaf = spread(rng, device, lo, hi).clone().requires_grad_()
+    y = apply(answer, leaf, lo, hi)
+    expect_true(y.requires_grad, "the result has no graph", hint="Is it made by `apply`?")
+    for when in ("after forward", "after backward"):
+        for name, value in vars(y.grad_fn).items():
+            expect_true(
+                not holds_tensor(value),
+                f"{when}, a tensor stands on ctx as `{name}`",
+                hint="Clause 3: ctx.save_for_backward takes tensors, and frees them after use. "
+                "Clause 4 is for numbers and flags.",
+            )
+        if when == "after forward":
+            through(y, leaf, torch.ones(y.shape, device=device))
+
+
+@check(
+    "a write into x between forward and backward gives no wrong gradient",
+    holds="A write into x after forward gives no wrong gradient.",
+)
 def guarded(answer, rng, device):
     lo, hi = limits(rng)
     leaf = spread(rng, device, lo, hi).clone().requires_grad_()
@@ -182,7 +302,10 @@ def guarded(answer, rng, device):
     )
 
 
-@check("two calls do not mix up what they saved")
+@check(
+    "two calls do not mix up what they saved",
+    holds="Calls that wait for their backward do not disturb one another.",
+)
 def apart(answer, rng, device):
     x, z = (spread(rng, device, -2.0, 2.0).clone().requires_grad_() for _ in range(2))
     first = apply(answer, x, -2.0, 2.0)
@@ -196,12 +319,31 @@ def apart(answer, rng, device):
         expect_close(got, right_gradient(leaf, lo, hi, ones).detach(), name="x.grad", hint=hint)
 
 
-@check("fake_quantize puts weights on the grid of a signed integer")
+@check(
+    "fake_quantize puts weights on the grid of a signed integer",
+    holds=[
+        "`fake_quantize` puts weights on the grid of a signed integer of so many bits, and back",
+        "a weight becomes a whole number from `-2 ** (bits - 1)` to `2 ** (bits - 1) - 1`",
+        "the nearest one",
+        "For 8 bits, -128 to 127.",
+        "w on the grid of a signed integer, times scale again.",
+        "w: tensor of any shape, floating dtype; stays as it is",
+        "scale: float above 0, the distance of neighbours on the grid",
+        "bits: int, 2 or more",
+        "returns: tensor of w's shape and dtype",
+    ],
+    both_sides=True,
+)
 def grid(answer, rng, device):
+    w = torch.randn(3, rng.randrange(2, 6), device=device, dtype=torch.float64)
+    near = "Each w goes to the neighbour on the grid that is nearest, below or above."
+    got = answer.fake_quantize(w, 0.3, 8)
+    expect_close(got, (w / 0.3).round() * 0.3, name="the result", hint=near)
     for bits in (2, rng.randrange(3, 7), 8):
         top, scale = 2 ** (bits - 1), rng.choice((0.125, 0.25, 0.5))
         steps = torch.arange(-top - 3, top + 3, device=device)
         w = (steps + 0.25) * scale
+        w[::2] = (steps[::2] - 0.25) * scale
         with expect_unchanged(w):
             got = answer.fake_quantize(w, scale, bits)
         expect_close(
@@ -211,11 +353,20 @@ def grid(answer, rng, device):
             hint=f"{bits} bits hold the whole numbers from {-top} to {top - 1}: there is one "
             "negative more. After the rounding, scale comes back.",
         )
-    w = torch.randn(3, rng.randrange(2, 6), device=device, dtype=torch.float64)
-    expect_close(answer.fake_quantize(w, 0.3, 8), (w / 0.3).round() * 0.3, name="the result")
+    for dtype in (torch.float16, torch.bfloat16):
+        w = torch.randn(2, 3, 4, device=device, dtype=dtype).mT
+        right = (w / 0.25).round().clamp(-8, 7) * 0.25
+        expect_close(answer.fake_quantize(w, 0.25, 4), right, name=f"for {dtype}, the result")
+    for shape in ((), (0, 3)):
+        w = torch.full(shape, 9.0, device=device)
+        right = torch.full(shape, 3.5, device=device)
+        expect_close(answer.fake_quantize(w, 0.5, 4), right, name="the result")
 
 
-@check("fake_quantize sends gradients to the weights within the grid")
+@check(
+    "fake_quantize sends gradients to the weights within the grid",
+    holds="its gradient passes unchanged where w is within the grid, and is 0 elsewhere",
+)
 def learns(answer, rng, device):
     bits, scale = rng.randrange(2, 6), rng.choice((0.125, 0.5))
     top = 2 ** (bits - 1)
@@ -223,7 +374,9 @@ def learns(answer, rng, device):
     w[0, :4] = torch.tensor([-top, top - 1, -top - 0.25, top - 0.75], device=device) * scale
     v = torch.randn(w.shape, device=device)
     leaf = w.clone().requires_grad_()
-    got = through(answer.fake_quantize(leaf, scale, bits), leaf, v)
+    cut = "detach(), item() and integer dtypes end a graph. From w to the result, STE is called on "
+    cut += "floats."
+    got = through(answer.fake_quantize(leaf, scale, bits), leaf, v, cut)
     expect_close(
         got,
         right_gradient(w / scale, -top, top - 1, v),
@@ -258,7 +411,89 @@ class Right(Function):
     def backward(ctx, grad_y):
         (x,) = ctx.saved_tensors
         lo, hi = ctx.limits
-        return grad_y * ((x >= lo) & (x <= hi)), None, None
+        return torch.where((x >= lo) & (x <= hi), grad_y, 0.0), None, None
+
+
+@hinted(1, reaches=chained)
+class STE(Function):
+    @staticmethod
+    def forward(ctx, x, lo, hi):
+        ctx.save_for_backward(x)
+        ctx.lo, ctx.hi = lo, hi
+        return x.round().clamp(lo, hi)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (x,) = ctx.saved_tensors
+        return grad_y * ((x >= ctx.lo) & (x <= ctx.hi)), None, None
+
+
+@mutant("multiplies by the mask", caught_by=nothing_passes)
+class STE(Function):
+    @staticmethod
+    def forward(ctx, x, lo, hi):
+        ctx.save_for_backward((x >= lo) & (x <= hi))
+        return x.round().clamp(lo, hi)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (inside,) = ctx.saved_tensors
+        return grad_y * inside, None, None
+
+
+@mutant("cleans the gradient instead of choosing", caught_by=nothing_passes)
+class STE(Function):
+    @staticmethod
+    def forward(ctx, x, lo, hi):
+        ctx.save_for_backward((x >= lo) & (x <= hi))
+        return x.round().clamp(lo, hi)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (inside,) = ctx.saved_tensors
+        return grad_y.nan_to_num() * inside, None, None
+
+
+@mutant("keeps the mask on ctx", caught_by=nothing_on_ctx)
+class STE(Function):
+    @staticmethod
+    def forward(ctx, x, lo, hi):
+        ctx.inside = (x >= lo) & (x <= hi)
+        return x.round().clamp(lo, hi)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        return grad_y.masked_fill(~ctx.inside, 0), None, None
+
+
+@mutant("keeps x in a dict on ctx", caught_by=nothing_on_ctx)
+class STE(Function):
+    @staticmethod
+    def forward(ctx, x, lo, hi):
+        ctx.kept = {"x": x.clone(), "range": (lo, hi)}
+        return x.round().clamp(lo, hi)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        x, (lo, hi) = ctx.kept.values()
+        return torch.where((x >= lo) & (x <= hi), grad_y, 0.0), None, None
+
+
+@mutant("gives the range a margin", caught_by=borders)
+class STE(Right):
+    @staticmethod
+    def backward(ctx, grad_y):
+        (x,) = ctx.saved_tensors
+        lo, hi = ctx.limits
+        return torch.where((x > lo - 1e-4) & (x < hi + 1e-4), grad_y, 0.0), None, None
+
+
+@mutant("rounds in float32", caught_by=forward)
+class STE(Right):
+    @staticmethod
+    def forward(ctx, x, lo, hi):
+        Right.forward(ctx, x, lo, hi)
+        return x.float().round().clamp(lo, hi).to(x.dtype)
 
 
 @mutant("passes the gradient everywhere", caught_by=passes)
@@ -421,6 +656,18 @@ def fake_quantize(w, scale, bits):
     return (w / scale).round().clamp(-top, top - 1) * scale
 
 
+@mutant("goes to the neighbour below", caught_by=grid)
+def fake_quantize(w, scale, bits):
+    top = 2 ** (bits - 1)
+    return Right.apply((w / scale).floor(), -top, top - 1) * scale
+
+
+@mutant("goes through int8", caught_by=learns)
+def fake_quantize(w, scale, bits):
+    top = 2 ** (bits - 1)
+    return Right.apply(w / scale, -top, top - 1).to(torch.int8).to(w.dtype) * scale
+
+
 @mutant("forgets the clipping", caught_by=grid)
 def fake_quantize(w, scale, bits):
     return Right.apply(w / scale, -float("inf"), float("inf")) * scale
@@ -484,3 +731,25 @@ class STE(Function):
 def fake_quantize(w, scale, bits):
     low, high = -(2**bits) // 2, 2**bits // 2 - 1
     return scale * Right.apply(w.div(scale), low, high)
+
+
+@accepted("writes into a copy of the gradient, and saves only if asked for one")
+class STE(Function):
+    @staticmethod
+    def forward(ctx, x, lo, hi):
+        if ctx.needs_input_grad[0]:
+            ctx.save_for_backward(x.lt(lo).logical_or(x.gt(hi)))
+        return x.round().clamp(min=lo).clamp(max=hi)
+
+    @staticmethod
+    def backward(ctx, grad_y):
+        (outside,) = ctx.saved_tensors
+        grad_x = grad_y.clone()
+        grad_x[outside] = 0
+        return grad_x, None, None
+
+
+@accepted("does it with detach")
+def fake_quantize(w, scale, bits):
+    u = (w / scale).clamp(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (u + (u.round() - u).detach()) * scale

@@ -5,6 +5,7 @@ import torch
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     equivalent,
     expect_close,
@@ -13,8 +14,11 @@ from tensortutor.checking import (
     expect_shape,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
 )
+
+background("You review a fused kernel.", "All that you can do is call the forward.")
 
 FRESH = "x belongs to the caller. Move a float64 copy, or add a step to it."
 
@@ -50,7 +54,14 @@ def weighted(weight):
     return lambda t: (weight * t.sin()).sum(), lambda t: weight * t.cos()
 
 
-@check("each element has its own derivative")
+@check(
+    "each element has its own derivative",
+    holds=[
+        "the gradient of a scalar function by central differences",
+        "The gradient of fn at x, measured by central differences.",
+        "leaves it alone, returns a 0-d tensor",
+    ],
+)
 def elements(answer, rng, device):
     m, n = rng.sample(range(2, 6), 2)
     x = normal(device, m, n)
@@ -59,7 +70,11 @@ def elements(answer, rng, device):
     compare(answer, fn, x, right(x), hint)
 
 
-@check("the differences are central: at a minimum they are zero")
+@check(
+    "the differences are central: at a minimum they are zero",
+    holds=["by central differences", "h: the step, to either side"],
+    side="one side as the other",
+)
 def central(answer, rng, device):
     n = rng.randint(2, 6)
     x = normal(device, n)
@@ -70,7 +85,10 @@ def central(answer, rng, device):
     compare(answer, lambda t: (5000 * (t - bottom) ** 2).sum(), x, zeros, hint)
 
 
-@check("each derivative is measured at x itself")
+@check(
+    "each derivative is measured at x itself",
+    holds="The gradient of fn at x, measured by central differences.",
+)
 def at_x(answer, rng, device):
     m, n = rng.sample(range(2, 5), 2)
     x = normal(device, m, n)
@@ -81,7 +99,14 @@ def at_x(answer, rng, device):
     compare(answer, lambda t: 5000 * (t - bottom).sum() ** 2, x, zeros, hint)
 
 
-@check("x stays as it is")
+@check(
+    "x stays as it is",
+    holds=[
+        "if it is that already, it is x itself and no copy",
+        "stays as it is, all the time",
+        "x may require grad too",
+    ],
+)
 def untouched(answer, rng, device):
     n = rng.randint(2, 6)
     x = normal(device, n, 3)
@@ -101,26 +126,52 @@ def untouched(answer, rng, device):
     x.grad = torch.full_like(x, 7.0)
     compare(answer, fn, x, right(before), FRESH)
     expect_true(x.requires_grad, "x requires grad no longer", hint=FRESH)
+    got = ask(answer, fn, x)
+    hint = (
+        "x requires grad here, and what is computed from it is recorded. Numbers have no history."
+    )
+    expect_true(not got.requires_grad, "the gradient requires grad", hint=hint)
+    y = x * 1
+    compare(answer, fn, y, right(before), FRESH)
+    expect_true(y.grad_fn is not None, "x has lost its history", hint=FRESH)
     expect_equal(x.grad, torch.full_like(before, 7.0), name="x.grad, full of 7,", hint=FRESH)
 
 
-@check("transposed and strided inputs keep their places")
+@check(
+    "transposed and strided inputs keep their places",
+    holds="not always contiguous",
+    both_sides=True,
+)
 def strided(answer, rng, device):
     m, n = rng.sample(range(2, 5), 2)
-    for x in (normal(device, m, n).T, normal(device, m, 3, n)[:, 1], normal(device, n, 6)[:, ::2]):
+    for x in (
+        normal(device, m, n).T,
+        normal(device, m, 3, n)[:, 1],
+        normal(device, n, 6)[:, ::2],
+        normal(device, 2, m, 3, 2).transpose(0, 2),
+        normal(device, m, 1).expand(m, n),
+    ):
         fn, right = weighted(normal(device, *x.shape))
-        compare(answer, fn, x, right(x), PLACES)
+        compare(answer, fn, x, right(x.double()), PLACES)
 
 
-@check("float32 and float16 inputs are measured in float64")
+@check(
+    "inputs of less precision are measured in float64",
+    holds=[
+        "in float64, whatever dtype the input has",
+        "takes a float64 tensor of x's shape",
+        "x: floating point",
+        "returns: float64",
+    ],
+)
 def dtypes(answer, rng, device):
     m, n = rng.sample(range(2, 5), 2)
     hint = (
         "float32 keeps 7 digits: with a step of 1e-6 hardly one of them is right. Convert first, "
     )
     hint += "measure then."
-    for dtype in (torch.float32, torch.float16):
-        x = normal(device, m, n, dtype=dtype)
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        x = normal(device, n, m, dtype=dtype).T
         fn, right = weighted(normal(device, m, n))
         types = set()
 
@@ -141,7 +192,11 @@ def dtypes(answer, rng, device):
     expect_close(got, right, name="the gradient", hint=digits, rtol=1e-10, atol=1e-10)
 
 
-@check("one element, none, and no dimension at all")
+@check(
+    "one element, none, and no dimension at all",
+    holds=["any shape, with 0 or 1 elements too", "of x's shape, on x's device"],
+    both_sides=True,
+)
 def small(answer, rng, device):
     hint = "Each element is moved by itself, be there one or none."
     for shape in ((), (1,), (1, 1, 1), (0,), (0, 3)):
@@ -157,7 +212,10 @@ def small(answer, rng, device):
         expect_true(shapes <= {shape}, f"fn was called with {shapes}, x is {shape}", hint=SHAPE)
 
 
-@check("fn may return a part of its input")
+@check(
+    "fn may return a part of its input",
+    holds="`fn` may return a part of its input as it is, for example `t[0, 1]`.",
+)
 def part(answer, rng, device):
     m, n = rng.sample(range(2, 5), 2)
     i, j = rng.randrange(m), rng.randrange(n)
@@ -171,8 +229,13 @@ def part(answer, rng, device):
     compare(answer, lambda t: t, one, torch.ones_like(one), hint)
 
 
-@check("the backward on trial is not asked")
+@check(
+    "the backward on trial is not asked",
+    holds="Its backward is on trial, so nothing may ask it.",
+)
 def independent(answer, rng, device):
+    asked = 0
+
     class Wrong(torch.autograd.Function):
         @staticmethod
         def forward(ctx, t):
@@ -181,14 +244,25 @@ def independent(answer, rng, device):
 
         @staticmethod
         def backward(ctx, g):
+            nonlocal asked
+            asked += 1
             return g * ctx.saved_tensors[0] ** 2
 
     x = normal(device, rng.randint(2, 6))
     hint = "This fn has a wrong backward. What you measure must not depend on it: only call fn."
     compare(answer, lambda t: Wrong.apply(t).sum(), x, 3 * x**2, hint)
+    compare(answer, lambda t: Wrong.apply(t).sum(), x.clone().requires_grad_(), 3 * x**2, hint)
+    expect_true(asked == 0, f"the backward of fn was run {asked} times", hint=hint)
 
 
-@check("weights of fn leave no history in the result")
+@check(
+    "weights of fn leave no history in the result",
+    holds=[
+        "It may use weights that require grad",
+        "The result is plain numbers.",
+        "without history",
+    ],
+)
 def plain(answer, rng, device):
     m, n = rng.sample(range(2, 5), 2)
     weight = normal(device, m, n).requires_grad_()
@@ -200,13 +274,28 @@ def plain(answer, rng, device):
     expect_true(weight.grad is None, "a weight of fn has a .grad now", hint=hint)
 
 
-@check("the step is the caller's choice")
+@check(
+    "the step is the caller's choice",
+    holds="h: the step, to either side",
+    side="of the size given",
+)
 def steps(answer, rng, device):
     n, h = rng.randint(2, 5), rng.choice([0.5, 0.25, 1.0])
     x = normal(device, n)
     hint = "For t³ the central difference is 3t² + h². h goes to either side: the distance is 2h."
     got = answer.numeric_grad(lambda t: (t**3).sum(), x, h)
     expect_close(got, 3 * x**2 + h**2, name=f"the gradient with h = {h}", hint=hint, atol=1e-8)
+
+
+@hinted(1, reaches=untouched)
+def numeric_grad(fn, x, h=1e-6):
+    grad = torch.zeros(x.numel(), dtype=torch.float64, device=x.device)
+    for i in range(x.numel()):
+        up, down = x.detach().double().clone(), x.detach().double().clone()
+        up.view(-1)[i] += h
+        down.view(-1)[i] -= h
+        grad[i] = (fn(up) - fn(down)).item() / (2 * h)
+    return grad.view(x.shape)
 
 
 @mutant("steps to one side", caught_by=central)
@@ -350,6 +439,33 @@ def numeric_grad(fn, x, h=1e-6):
     return moved(fn, base, 1e-6)
 
 
+@mutant("goes half of h to either side", caught_by=steps)
+def numeric_grad(fn, x, h=1e-6):
+    base = x.detach().double().clone(memory_format=torch.contiguous_format)
+    return moved(fn, base, h / 2)
+
+
+@mutant("scales the step with x", caught_by=steps)
+def numeric_grad(fn, x, h=1e-6):
+    base = x.detach().double()
+    grad = torch.zeros(x.numel(), dtype=base.dtype, device=x.device)
+    for i, number in enumerate(base.reshape(-1).tolist()):
+        step = torch.zeros_like(grad)
+        step[i] = h * max(1 / 2, abs(number))
+        up = fn(base + step.reshape(x.shape)).item()
+        down = fn(base - step.reshape(x.shape)).item()
+        grad[i] = (up - down) / (2 * step[i])
+    return grad.reshape(x.shape)
+
+
+@mutant("asks autograd, and then measures", caught_by=independent)
+def numeric_grad(fn, x, h=1e-6):
+    base = x.detach().double().clone(memory_format=torch.contiguous_format)
+    own = base.clone().requires_grad_()
+    torch.autograd.grad(fn(own) + 0 * own.sum(), own)
+    return moved(fn, base, h)
+
+
 @accepted("moves one element of a copy at a time and puts it back")
 def numeric_grad(fn, x, h=1e-6):
     base = x.detach().double().clone(memory_format=torch.contiguous_format)
@@ -374,6 +490,18 @@ def numeric_grad(fn, x, h=1e-6):
     rows = [fn(base + s.reshape(x.shape)) - fn(base - s.reshape(x.shape)) for s in steps]
     empty = torch.zeros(0, dtype=torch.float64, device=x.device)
     return (torch.stack(rows) if rows else empty).reshape(x.shape) / (2 * h)
+
+
+@accepted("moves two flat copies for each element")
+def numeric_grad(fn, x, h=1e-6):
+    flat = x.detach().double().flatten()
+    grad = torch.zeros_like(flat)
+    for i in range(len(flat)):
+        up, down = flat.clone(), flat.clone()
+        up[i] += h
+        down[i] -= h
+        grad[i] = (fn(up.view_as(x)) - fn(down.view_as(x))).item() / (2 * h)
+    return grad.view_as(x)
 
 
 @accepted("works its way through lists of numbers")

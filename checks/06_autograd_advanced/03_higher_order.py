@@ -3,17 +3,28 @@
 import sys
 
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
+    expect_raises,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
+)
+
+background(
+    "How sharp is the valley that training has found?",
+    "Its sharpness comes from nothing but products H @ v.",
+    "Ask yourself for both ways in which g can fail to depend on x.",
+    "With `materialize_grads=True`, `torch.autograd.grad` returns zeros",
 )
 
 READY_MADE = {"hvp", "vhp", "hessian"}
@@ -43,6 +54,10 @@ CONSTANT = (
     "back through, and the second derivatives are 0."
 )
 ELSEWHERE = "g may have a graph that leads to the weights of fn, and not to x. Then H @ v is 0."
+TWICE = (
+    "This fn multiplies its argument by x, as a constant of its own. Only the argument counts, so "
+    "it must be another tensor than x: a leaf that has x's numbers."
+)
 SHAPES = "x may be a matrix or a single number. v and the result have its shape and dtype."
 
 
@@ -52,7 +67,9 @@ def ask(answer, fn, x, v, no_graph=RECORD):
         advising(RuntimeError, saying="does not require grad", hint=no_graph),
         advising(RuntimeError, saying="not have been used", hint=ELSEWHERE),
     ):
-        return answer.hvp(fn, x, v)
+        got = answer.hvp(fn, x, v)
+    expect_true(got is not None, "hvp returned None", hint=ELSEWHERE)
+    return got
 
 
 def compare(answer, fn, x, v, right, hint, no_graph=RECORD):
@@ -80,7 +97,10 @@ def chain_product(x, v):
     return out
 
 
-@check("a quadratic form gives (A + A.T) v")
+@check(
+    "a quadratic form gives (A + A.T) v",
+    holds=["Write that product yourself", "The Hessian of fn at x, times v."],
+)
 def form(answer, rng, device):
     n = rng.randint(2, 6)
     fn, hessian = quadratic(normal(device, n, n))
@@ -90,7 +110,7 @@ def form(answer, rng, device):
     compare(answer, fn, x, v, hessian @ v, hint)
 
 
-@check("the Hessian is the one at x")
+@check("the Hessian is the one at x", holds="The Hessian of fn at x, times v.")
 def at_x(answer, rng, device):
     n = rng.randint(2, 7)
     x, v = normal(device, n), normal(device, n)
@@ -99,7 +119,7 @@ def at_x(answer, rng, device):
     compare(answer, chain, x, v, chain_product(x, v), hint)
 
 
-@check("a single 1 in v picks a column")
+@check("a single 1 in v picks a column", holds="The Hessian of fn at x, times v.")
 def column(answer, rng, device):
     n = rng.randint(3, 6)
     fn, hessian = quadratic(normal(device, n, n))
@@ -111,7 +131,15 @@ def column(answer, rng, device):
     compare(answer, fn, normal(device, n), v, hessian[:, place], hint)
 
 
-@check("a linear function gives zeros")
+@check(
+    "a linear function gives zeros",
+    holds=[
+        "The function may be *linear*, in all of x or in some of it",
+        "its second derivatives are 0, and 0 is the answer",
+        "returns a 0-d tensor that depends on it, if only linearly",
+    ],
+    both_sides=True,
+)
 def linear(answer, rng, device):
     n = rng.randint(2, 6)
     factor, x, v = normal(device, n), normal(device, n), normal(device, n)
@@ -132,7 +160,11 @@ def linear(answer, rng, device):
     compare(answer, lambda t: (factor * t).sum() + t[0] ** 2, x, v, right, hint)
 
 
-@check("a linear function of trained weights gives zeros")
+@check(
+    "a linear function of trained weights gives zeros",
+    holds=["The function may be *linear*, in all of x", "`fn` may use a model's weights."],
+    side="in all of x, with weights",
+)
 def linear_weights(answer, rng, device):
     n = rng.randint(2, 6)
     weight = normal(device, n).requires_grad_()
@@ -140,28 +172,38 @@ def linear_weights(answer, rng, device):
     compare(answer, lambda t: (weight * t).sum(), x, v, torch.zeros_like(x), ELSEWHERE)
 
 
-@check("x stays as it is")
+@check(
+    "x stays as it is",
+    holds=[
+        "Leave no trace, in x or in them.",
+        "Whatever else fn uses, be it x itself, is a constant",
+    ],
+    side="in x",
+)
 def untouched(answer, rng, device):
     n = rng.randint(3, 6)
     v = normal(device, n)
     for x in (normal(device, n), normal(device, n, 3)[:, 1]):
         with expect_unchanged(x, v):
             compare(answer, chain, x, v, chain_product(x, v), "")
-        twice = "This fn multiplies its argument by x, as a constant of its own. Only the argument "
-        twice += "counts, so it must be another tensor than x: a leaf that has x's numbers."
-        compare(answer, lambda t, x=x: (t * t * x).sum(), x, v, 2 * x * v, twice)
+        compare(answer, lambda t, x=x: (t * t * x).sum(), x, v, 2 * x * v, TWICE)
         expect_true(not x.requires_grad, "x requires grad now, it did not before", hint=OWN)
         expect_true(x.grad is None, "x has a .grad now", hint=OWN)
     x = normal(device, n).requires_grad_()
     x.grad = torch.full_like(x, 7.0)
     compare(answer, chain, x, v, chain_product(x.detach(), v), "")
+    compare(answer, lambda t: (t * t * x).sum(), x, v, (2 * x * v).detach(), TWICE)
     expect_true(x.grad is not None, "x.grad was full of 7, and is None now", hint=OWN)
     seven = torch.full((n,), 7.0, device=device)
     expect_equal(x.grad, seven, name="x.grad, which was full of 7,", hint=OWN)
     expect_true(x.requires_grad, "x requires grad no longer", hint=OWN)
 
 
-@check("x may be part of the caller's graph")
+@check(
+    "x may be part of the caller's graph",
+    holds=["may be part of a graph", "Leave no trace, in x or in them."],
+    side="in the graph of x",
+)
 def inside(answer, rng, device):
     n = rng.randint(2, 6)
     leaf = normal(device, n).requires_grad_()
@@ -169,9 +211,18 @@ def inside(answer, rng, device):
     compare(answer, chain, x, v, chain_product(x.detach(), v), "")
     expect_true(x.grad_fn is not None, "x has lost its history", hint=OWN)
     expect_true(leaf.grad is None, "the leaf that x came from has a .grad now", hint=OWN)
+    compare(answer, lambda t: (t * t * x).sum(), x, v, (2 * x * v).detach(), TWICE)
+    expect_true(leaf.grad is None, "the leaf that x came from has a .grad now", hint=OWN)
+    hint = "Both passes end at a leaf of your own, and leave the caller's graph alone."
+    with advising(RuntimeError, saying="second time", hint=hint):
+        x.sum().backward()
 
 
-@check("the weights that fn uses keep their .grad")
+@check(
+    "the weights that fn uses keep their .grad and their graph",
+    holds=["`fn` may use a model's weights.", "Leave no trace, in x or in them."],
+    side="in the weights",
+)
 def weights(answer, rng, device):
     n = rng.randint(2, 6)
     weight, other = normal(device, n).requires_grad_(), normal(device, n).requires_grad_()
@@ -184,9 +235,25 @@ def weights(answer, rng, device):
     five = torch.full((n,), 5.0, device=device)
     expect_equal(weight.grad, five, name="the .grad of a weight, full of 5,", hint=hint)
     expect_true(other.grad is None, "a weight that had no .grad has one now", hint=hint)
+    made = weight.exp()
+    compare(answer, lambda t: (made * t**2).sum(), x, v, 2 * made.detach() * v, "")
+    hint = "The graph of the weights belongs to the caller, who still needs it. Go back to x alone."
+    with advising(RuntimeError, saying="second time", hint=hint):
+        made.sum().backward()
+    model = nn.Sequential(nn.Linear(n, 3), nn.Tanh(), nn.Linear(3, 1)).to(device)
+    model[0].weight.requires_grad_(False)
+    hint = "Only x is asked for. The flags of a model's weights stay as they are."
+    flags = [p.requires_grad for p in model.parameters()]
+    ask(answer, lambda t: model(t).sum(), x, v)
+    now = [p.requires_grad for p in model.parameters()]
+    expect_equal(now, flags, name="requires_grad of the weights", hint=hint)
+    expect_true(
+        all(p.grad is None for p in model.parameters()), "a weight of a model has a .grad now",
+        hint=hint,
+    )  # fmt: skip
 
 
-@check("the result has no history")
+@check("the result has no history", holds=["without history", "may require grad"])
 def plain(answer, rng, device):
     n = rng.randint(2, 6)
     weight, v = normal(device, n).requires_grad_(), normal(device, n).requires_grad_()
@@ -196,7 +263,15 @@ def plain(answer, rng, device):
         expect_true(not got.requires_grad, "H @ v requires grad", hint=hint)
 
 
-@check("any shape will do, and float64 stays float64")
+@check(
+    "any shape will do, and the dtype stays",
+    holds=[
+        "takes a tensor of x's shape",
+        "x: floating point, any shape",
+        "v: of x's shape, dtype and device",
+        "returns: of x's shape and dtype",
+    ],
+)
 def shapes(answer, rng, device):
     hint = "H has a row and a column for each element of x, in whatever shape they stand."
     for dtype in (torch.float64, torch.float32):
@@ -206,9 +281,15 @@ def shapes(answer, rng, device):
             compare(answer, fn, x, v, 6 * x * v + 2 * v.sum(), hint)
     x, v = normal(device, 3, 4).T, normal(device, 3, 4).T
     compare(answer, lambda t: (t**3).sum(), x, v, 6 * x * v, hint)
+    x, v = normal(device, 2, 3, 4, 2).transpose(0, 2), normal(device, 3, 1, 1).expand(4, 3, 2, 2)
+    compare(answer, lambda t: (t**3).sum(), x, v, 6 * x * v, hint)
+    for dtype in (torch.float16, torch.bfloat16):
+        x, v = normal(device, 3, 2, dtype=dtype), normal(device, 3, 2, dtype=dtype)
+        compare(answer, lambda t: (t * t).sum(), x, v, 2 * v, hint)
+        compare(answer, lambda t: t.sum(), x, v, torch.zeros_like(x), CONSTANT, CONSTANT)
 
 
-@check("fn is called once")
+@check("fn is called once", holds="fn is called once.")
 def once(answer, rng, device):
     n = rng.randint(3, 6)
     calls = 0
@@ -224,7 +305,10 @@ def once(answer, rng, device):
     expect_true(calls == 1, f"fn was called {calls} times", hint=hint)
 
 
-@check("no tensor has n * n elements, and no pass is made per row")
+@check(
+    "no tensor has n * n elements, and no pass is made per row",
+    holds="no tensor gets n * n, and the number of passes does not grow with n",
+)
 def cheap(answer, rng, device):
     n = rng.randint(60, 90)
     x, v = normal(device, n), normal(device, n)
@@ -248,7 +332,7 @@ def cheap(answer, rng, device):
     expect_true(passes < 10, f"for n = {n}, {passes} passes reached x", hint=hint)
 
 
-@check("the two passes are your own")
+@check("the two passes are your own", holds="torch's ready-made ones are off limits")
 def own_passes(answer, rng, device):
     called = set()
 
@@ -267,11 +351,42 @@ def own_passes(answer, rng, device):
     expect_true(not called, f"the product comes ready-made from torch: {called}", hint=hint)
 
 
+@check("x may have no elements", holds="x: floating point, any shape")
+def nothing(answer, rng, device):
+    empty = normal(device, 0, rng.randint(1, 4))
+    hint = "Without elements H has no rows, and H @ v has x's shape all the same."
+    compare(answer, lambda t: (t**3).sum(), empty, empty, empty, hint)
+    compare(answer, lambda t: t.sum(), empty, empty, empty, hint, CONSTANT)
+
+
+@check(
+    "an error of torch goes through",
+    holds="If torch refuses to differentiate `fn` twice, its error goes through.",
+)
+def refused(answer, rng, device):
+    n = rng.randint(3, 6)
+    x, v = normal(device, n, 2), normal(device, n, 2)
+    with expect_raises(
+        Exception,
+        "torch cannot differentiate this fn twice, and hvp returned something",
+        hint="An `except` that returns zeros hides this error too. Ask whether g has a graph, and "
+        "let materialize_grads deal with a graph that does not lead to x.",
+    ):
+        answer.hvp(lambda t: nn.functional.pdist(t).sum(), x, v)
+
+
 def zeros_or(g, own, v):
     """The second pass, for the mutants."""
     if not g.requires_grad:
         return torch.zeros_like(g)
     return torch.autograd.grad(g, own, v, materialize_grads=True)[0]
+
+
+@hinted(1, reaches=column)
+def hvp(fn, x, v):
+    own = x.clone().requires_grad_()
+    (g,) = torch.autograd.grad(fn(own), own, create_graph=True)
+    return torch.autograd.grad((g * v).sum(), own)[0]
 
 
 @mutant("does not record the first pass", caught_by=form)
@@ -308,6 +423,32 @@ def hvp(fn, x, v):
     own = x.detach().requires_grad_()
     (g,) = torch.autograd.grad(fn(own), own, create_graph=True)
     return torch.autograd.grad(g, own, v, materialize_grads=True)[0]
+
+
+@mutant("returns None where the gradient leads elsewhere", caught_by=linear_weights)
+def hvp(fn, x, v):
+    own = x.detach().requires_grad_()
+    (g,) = torch.autograd.grad(fn(own), own, create_graph=True)
+    if not g.requires_grad:
+        return torch.zeros_like(g)
+    return torch.autograd.grad(g, own, v, allow_unused=True)[0]
+
+
+@mutant("takes any error for a constant", caught_by=refused)
+def hvp(fn, x, v):
+    own = x.detach().requires_grad_()
+    (g,) = torch.autograd.grad(fn(own), own, create_graph=True)
+    try:
+        return torch.autograd.grad(g, own, v)[0]
+    except RuntimeError:
+        return torch.zeros_like(own, requires_grad=False)
+
+
+@mutant("clones x with its history", caught_by=untouched)
+def hvp(fn, x, v):
+    own = x.clone().requires_grad_()
+    (g,) = torch.autograd.grad(fn(own), own, create_graph=True)
+    return zeros_or(g, x if x.requires_grad else own, v)
 
 
 @mutant("forgets gradients that lead elsewhere", caught_by=linear_weights)
@@ -447,3 +588,18 @@ def hvp(fn, x, v):
 def hvp(fn, x, v):
     _, result = torch.func.jvp(torch.func.grad(fn), (x.detach(),), (v.detach(),))
     return result.detach()
+
+
+@accepted("pulls v back through the gradient")
+def hvp(fn, x, v):
+    _, pull = torch.func.vjp(torch.func.grad(fn), x.detach())
+    return pull(v.detach())[0].detach()
+
+
+@accepted("adds a zero that is quadratic, and goes back by backward()")
+def hvp(fn, x, v):
+    own = x.detach().clone().requires_grad_()
+    y = fn(own) + 0 * own.square().sum()
+    y.backward(create_graph=True, inputs=[own])
+    g, own.grad = own.grad, None
+    return torch.autograd.grad(g, own, grad_outputs=v)[0]
