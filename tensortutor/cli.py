@@ -16,11 +16,11 @@ from typing import Any
 from tensortutor import __version__
 from tensortutor.arguments import Command, device
 from tensortutor.options import AppOptions
+from tensortutor.protocol.layers import LAYERS
 
 INTERRUPTED, BROKEN_PIPE, MISUSE = 130, 141, 2
 LESSON = re.compile(r"[a-z0-9_]+/[a-z0-9_]+|\d+\.\d+")
 """A first word that is a lesson's id or number, which no command's name can be."""
-SANDBOXES = ("auto", "full", "landlock", "limits")
 
 
 def commands() -> Sequence[Command]:
@@ -75,7 +75,12 @@ def add_options(to: argparse.ArgumentParser, defaults: AppOptions | None) -> Non
     add("--json", action="store_true", help="one JSON object a line (run, check, list, ...)")
     add("--course", type=Path, metavar="PATH", help="a course other than the built-in one")
     add("--device", type=device, metavar="NAME", help="auto, cpu, cuda, cuda:N or mps")
-    add("--sandbox", choices=SANDBOXES, metavar="LAYER", help="auto, full, landlock or limits")
+    add(
+        "--sandbox",
+        choices=("auto", *LAYERS),
+        metavar="LAYER",
+        help="auto, full, landlock or limits",
+    )
     add("--python", metavar="PATH", help="the interpreter that runs your code")
     add("--on", metavar="PLACE", help="where it runs: a command as 'ssh HOST', or a place by name")
 

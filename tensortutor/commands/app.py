@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.options import AppOptions
+from tensortutor.ui.window_size import SMALLEST
 
 if TYPE_CHECKING:
     from tensortutor.commands.session import Session
 
-SMALLEST = (60, 16)
 INSTEAD = (
     "Everything works from the command line too: tensortutor list, show, next, run, check, "
     "answer, hint (see tensortutor -h)."

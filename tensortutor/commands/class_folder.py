@@ -23,6 +23,7 @@ from tensortutor.learner.lesson_session import NO_CLASS
 from tensortutor.learner.workspace import file_name
 from tensortutor.plaintext import one_line
 from tensortutor.protocol.events import Finished, Judged
+from tensortutor.protocol.layers import LIMITS
 
 FAILED = 1
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -300,7 +301,7 @@ def _checked_again(session: Session, learner: Learner, sent: Sent, seeds: int) -
     if sent.step != index + 1:
         return Recheck(learner, sent, why=f"it is of step {sent.step}, which is not judged")
     runner = session.runner()
-    if runner.status.layer == "limits":
+    if runner.status.layer == LIMITS:
         raise Refused(
             "Code of others is not run without a sandbox, and this machine has none: "
             f"{runner.status.why} tensortutor doctor says what would help."

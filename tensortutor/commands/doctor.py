@@ -16,6 +16,7 @@ from tensortutor.commands.session import Session
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.formatting import find_ruff
 from tensortutor.learner.scratch import scratch_use
+from tensortutor.protocol.layers import FULL
 
 if TYPE_CHECKING:
     from tensortutor.runner import Device
@@ -201,7 +202,7 @@ def pytorch(session: Session) -> Iterator[Finding]:
             "there is an NVIDIA driver, but PyTorch sees no GPU",
             "Install a CUDA build of torch, or name an interpreter that has one with --python.",
         )
-    if status.layer == "full" or session.options.sandbox == status.layer:
+    if status.layer == FULL or session.options.sandbox == status.layer:
         yield Finding("sandbox", "ok", status.layer)
     else:
         there = place is not None or shutil.which("bwrap") or sys.platform != "linux"

@@ -21,7 +21,7 @@ an optimizer imports when it is made, 35 MiB and 0.6 s more.
 class Setup:
     """The first message to a zygote: where it is and how its runs are confined.
 
-    layer: "full", "landlock" or "limits". scratch: the folder that holds one folder per lesson.
+    layer: one of protocol.layers.LAYERS. scratch: the folder that holds one folder per lesson.
     readable: files and folders that a program may read (the landlock layer; elsewhere the mounts
     decide). writable: those of them that it may write as well. device: as torch names it; the
     zygote itself uses none, each spare the one that it was made for. preload: import SLOW_MODULES

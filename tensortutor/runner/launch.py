@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tensortutor.protocol.layers import FULL
 from tensortutor.protocol.setup import Setup
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.sandbox import (
@@ -44,7 +45,7 @@ def plan(python: str, wanted: Setup) -> Launch:
     scratch = scratch_folder(Path(wanted.scratch))
     full = [*bubblewrap(readable, scratch, writable), interpreter.path]
     layer = choose_layer(wanted.layer, full)
-    start = full if layer.name == "full" else [interpreter.path]
+    start = full if layer.name == FULL else [interpreter.path]
     return Launch(
         (*start, os.path.join(PACKAGE, "worker", "__main__.py")),
         replace(

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from tensortutor.protocol.assist import Answer, Question
 from tensortutor.protocol.events import Notice
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.layers import LIMITS
 from tensortutor.protocol.setup import SLOW_MODULES, Foresee, PlaceInfo, Setup
 from tensortutor.runner.assistant import Assistant
 from tensortutor.runner.devices import Device, choose, devices_of
@@ -134,7 +135,7 @@ class Runner:
     def allow_limits(self) -> None:
         """Run programs without a sandbox from now on: the learner has been asked and agreed."""
         with self._lock:
-            self._settings = replace(self._settings, sandbox="limits")
+            self._settings = replace(self._settings, sandbox=LIMITS)
             self._failure = ""
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tensortutor.protocol.layers import FULL, LANDLOCK, LIMITS
 from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.interpreter import Interpreter, existing, link_folders
 
@@ -45,17 +46,17 @@ def choose_layer(wanted: str, full: Sequence[str] = ()) -> Layer:
     full: how an interpreter would be started in the full layer (see `why_no_full`). Raises
     RunnerError if the layer asked for does not work here, NoSandbox if "auto" finds none.
     """
-    if wanted == "limits":
-        return Layer("limits", "you asked for it")
+    if wanted == LIMITS:
+        return Layer(LIMITS, "you asked for it")
     no_full = why_no_full(full)
-    if wanted in ("auto", "full") and not no_full:
-        return Layer("full")
-    if wanted == "full":
+    if wanted in ("auto", FULL) and not no_full:
+        return Layer(FULL)
+    if wanted == FULL:
         raise RunnerError(f"The full sandbox does not work here: {no_full}.")
     no_landlock = why_no_landlock()
     if not no_landlock:
-        return Layer("landlock", "you asked for it" if wanted == "landlock" else no_full)
-    if wanted == "landlock":
+        return Layer(LANDLOCK, "you asked for it" if wanted == LANDLOCK else no_full)
+    if wanted == LANDLOCK:
         raise RunnerError(f"Landlock does not work here: {no_landlock}.")
     raise NoSandbox(
         f"Programs cannot be confined here: {no_full}; {no_landlock}. They could read and change "

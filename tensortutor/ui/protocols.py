@@ -46,7 +46,7 @@ class Status(Protocol):
 
     @property
     def layer(self) -> str:
-        """One of "full", "landlock", "limits"."""
+        """One of protocol.layers.LAYERS."""
 
     @property
     def why(self) -> str:

@@ -10,6 +10,7 @@ import resource
 import tempfile
 
 from tensortutor.protocol.jobs import Limits
+from tensortutor.protocol.layers import FULL, LIMITS
 from tensortutor.protocol.setup import Setup
 from tensortutor.worker import kernel
 
@@ -37,7 +38,7 @@ def isolate(layer: str) -> bool:
     Only inside bubblewrap: it has made the file system read-only already. False where the kernel
     or its security module does not let an unprivileged process do this.
     """
-    if layer != "full":
+    if layer != FULL:
         return False
     uid, gid = os.getuid(), os.getgid()
     flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC
@@ -61,7 +62,7 @@ class Confinement:
 
     def prepare(self) -> None:
         """Everything that does not depend on the job."""
-        if self._setup.layer == "limits" or not kernel.LINUX:
+        if self._setup.layer == LIMITS or not kernel.LINUX:
             return
         if self._isolated:
             mount_proc()
@@ -91,12 +92,12 @@ class Confinement:
             cwd = self._cover_scratch(cwd, limits)
         if kernel.LINUX:
             kernel.drop_capabilities()  # root has them in every layer
-        if self._setup.layer != "limits" and kernel.LINUX:
+        if self._setup.layer != LIMITS and kernel.LINUX:
             kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
             if self._landlock is not None:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
-            kernel.seccomp(network=network or self._setup.layer == "full")
+            kernel.seccomp(network=network or self._setup.layer == FULL)
         set_limits(limits)
         os.chdir(cwd)
         return cwd

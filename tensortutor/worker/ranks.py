@@ -28,6 +28,7 @@ from tensortutor.protocol.events import (
 )
 from tensortutor.protocol.framing import Decoder, ProtocolError
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.layers import LANDLOCK
 from tensortutor.protocol.lens import LENS
 from tensortutor.protocol.setup import Ended, Setup, message_from_json
 from tensortutor.worker.capture import Channel
@@ -66,7 +67,7 @@ def run_ranks(
 
     signal.signal(signal.SIGINT, pass_on)
     # Landlock cannot tell loopback from the rest of the network; the face shows what is open.
-    open_tcp = "+tcp" if setup.layer == "landlock" else ""
+    open_tcp = "+tcp" if setup.layer == LANDLOCK else ""
     channel.send(Started(setup.device, setup.layer + open_tcp))
     gathering = Gathering(ranks, channel, signer)
     return gathering.until_the_end()

@@ -10,12 +10,11 @@ from textual.widgets import Static
 
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
+from tensortutor.ui.window_size import SMALLEST, WIDE
 
 if TYPE_CHECKING:
     from tensortutor.ui.tutor import Tutor
 
-SMALLEST = (60, 16)
-WIDE = 120
 TOO_SMALL = (
     f"This window is too small for tensortutor: it needs {SMALLEST[0]} columns and "
     f"{SMALLEST[1]} rows. Make it larger; nothing is lost."

@@ -4,10 +4,9 @@ import time
 
 from textual import on
 from textual.content import Content
-from textual.document._document import EditResult, Selection
-from textual.document._edit import Edit
 from textual.timer import Timer
 from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult, Selection
 
 from tensortutor.ui.editing import syntax_errors
 from tensortutor.ui.editing.syntax_errors import Problem

@@ -13,15 +13,20 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import LRUCache
-from textual.document._document import Document, EditResult, Location, Selection
-from textual.document._document_navigator import DocumentNavigator
-from textual.document._edit import Edit
-from textual.document._wrapped_document import WrappedDocument
 from textual.geometry import Region
 from textual.reactive import Reactive, reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import TextArea
+from textual.widgets.text_area import (
+    Document,
+    DocumentNavigator,
+    Edit,
+    EditResult,
+    Location,
+    Selection,
+    WrappedDocument,
+)
 
 from tensortutor.ui.editing import bracket_matching, line_lexer
 from tensortutor.ui.terminal import symbols

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import BindingType
-from textual.document._document import Location, Selection
-from textual.document._history import EditHistory
 from textual.events import Key, MouseDown
 from textual.geometry import Offset, Region
 from textual.message import Message
 from textual.widgets import TextArea
+from textual.widgets.text_area import EditHistory, Location, Selection
 
 from tensortutor.ui import key_bindings
 from tensortutor.ui.editing import bracket_closing, indentation, text_diff
