@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     equivalent,
     expect_close,
@@ -14,8 +15,11 @@ from tensortutor.checking import (
     expect_shape,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
 )
+
+background("Models hold float16 and bfloat16, for which the CPU has no FFT.")
 
 
 class Transforms(TorchDispatchMode):
@@ -55,19 +59,23 @@ def signals(device, n, m, dtype=torch.float32):
     return torch.randn(n, device=device).to(dtype), torch.randn(m, device=device).to(dtype)
 
 
-@check("the result has N + M - 1 values")
+@check(
+    "the result has N + M - 1 values",
+    holds="returns: (..., N + M - 1)",
+)
 def length(answer, rng, device):
-    n, m = rng.sample(range(3, 12), 2)
-    got = answer.fft_conv(*signals(device, n, m))
-    expect_shape(
-        got,
-        (n + m - 1,),
-        hint="The last copy of x starts at place M - 1 and is N long. And `irfft` without n "
-        "returns an even number of samples.",
-    )
+    first, m = rng.sample(range(3, 12), 2)
+    for n in (first, first + 1):  # one of the two lengths is odd
+        got = answer.fft_conv(*signals(device, n, m))
+        expect_shape(
+            got,
+            (n + m - 1,),
+            hint="The last copy of x starts at place M - 1 and is N long. And `irfft` without n "
+            "returns an even number of samples.",
+        )
 
 
-@check("the result is real")
+@check("the result is real", holds="returns: (..., N + M - 1), real")
 def real(answer, rng, device):
     x, k = signals(device, rng.randrange(4, 9), 3)
     x[0], k[0] = 2, -3  # the first value of the result is -6
@@ -85,7 +93,7 @@ def real(answer, rng, device):
     )
 
 
-@check("the kernel runs forwards")
+@check("the kernel runs forwards", holds="Linear convolution along the last dimension.")
 def forwards(answer, rng, device):
     m = rng.randrange(3, 8)
     x = torch.zeros(6, device=device)
@@ -101,7 +109,7 @@ def forwards(answer, rng, device):
     )
 
 
-@check("nothing wraps round to the front")
+@check("nothing wraps round to the front", holds="the whole linear convolution")
 def no_wrap(answer, rng, device):
     n, m = rng.randrange(6, 12), rng.randrange(3, 6)
     x = torch.zeros(n, device=device)
@@ -122,7 +130,11 @@ def no_wrap(answer, rng, device):
     compare(answer, x, k, hint="Each value of k starts a copy of x.")
 
 
-@check("odd and even lengths are both right")
+@check(
+    "odd and even lengths are both right",
+    holds="N and M are 1 or more, even or odd.",
+    both_sides=True,
+)
 def parity(answer, rng, device):
     hint = "From the bins alone `irfft` cannot tell an odd length from an even one."
     for n, m in ((7, 4), (8, 4), (7, 5), (16, 16)):
@@ -130,7 +142,7 @@ def parity(answer, rng, device):
         compare(answer, *signals(device, n, m), name=name, hint=hint, shape_hint=hint)
 
 
-@check("the kernel may be longer than the signal")
+@check("the kernel may be longer than the signal", holds="k: (..., M)")
 def long_kernel(answer, rng, device):
     n = rng.randrange(2, 6)
     compare(
@@ -140,7 +152,7 @@ def long_kernel(answer, rng, device):
     )
 
 
-@check("lengths of 1 work")
+@check("lengths of 1 work", holds="N and M are 1 or more, even or odd.", side="1")
 def ones(answer, rng, device):
     for n, m in ((1, 1), (1, rng.randrange(2, 6)), (rng.randrange(2, 6), 1)):
         compare(
@@ -152,7 +164,14 @@ def ones(answer, rng, device):
         )
 
 
-@check("leading dimensions broadcast")
+@check(
+    "leading dimensions broadcast",
+    holds=[
+        "Leading dimensions broadcast, so that (batch, channel, N) meets one kernel per channel",
+        "x: (..., N)",
+        "k: (..., M), the same dtype; leading dimensions broadcast",
+    ],
+)
 def leading(answer, rng, device):
     b, c, n = rng.sample(range(2, 8), 3)
     x = torch.randn(n, c, b, device=device).permute(2, 1, 0)
@@ -178,38 +197,84 @@ def leading(answer, rng, device):
     compare(answer, x, k, hint=hint, shape_hint="One signal may meet several kernels.")
 
 
-@check("float64 keeps its precision")
+@check(
+    "float64 keeps its precision",
+    holds="x: (..., N), float16, bfloat16, float32 or float64",
+    side="float64",
+)
 def double(answer, rng, device):
     x = torch.randn(rng.randrange(5, 12), dtype=torch.float64, device=device)
     k = torch.randn(4, dtype=torch.float64, device=device)
     compare(answer, x, k, tolerance=1e-11, dtype_hint="float64 has an FFT of its own: no detour.")
 
 
-@check("float16 and bfloat16 come back as they went in")
+@check(
+    "float16 and bfloat16 come back as they went in",
+    holds=[
+        "Compute these in a wider dtype, and hand back the dtype that came in.",
+        "x: (..., N), float16, bfloat16, float32 or float64",
+        "the dtype of x",
+    ],
+    side="float16 and bfloat16",
+)
 def half(answer, rng, device):
     for dtype in (torch.float16, torch.bfloat16):
-        x, k = signals(device, rng.randrange(5, 12), 4, dtype)
         hint = "Convert both inputs to float32 before the transforms, and the result back."
         name = f"the result for {dtype}"
-        with advising(RuntimeError, saying="Unsupported dtype", hint=hint):
-            compare(answer, x, k, tolerance=1e-2, name=name, dtype_hint=hint)
+        for size in (1, 50):  # of 50, the spectrum holds more than float16 does
+            x, k = signals(device, rng.randrange(5, 12), 4, dtype)
+            x, k = x * size + size, k * size + size
+            with advising(RuntimeError, saying="Unsupported dtype", hint=hint):
+                compare(
+                    answer, x, k,
+                    tolerance=torch.finfo(dtype).eps, name=name, dtype_hint=hint, hint=hint,
+                )  # fmt: skip
 
 
-@check("the FFT does the work")
+@check(
+    "the FFT does the work",
+    holds=[
+        "Functions of `torch.fft` have to do the work.",
+        "M shifted copies of x, added up, have the right values",
+        "they do not pass",
+    ],
+)
 def by_fft(answer, rng, device):
-    with Transforms() as transforms:
-        got = answer.fft_conv(*signals(device, 40, 30))
-    hint = "A direct convolution takes N * M multiplications. Here they are to be saved."
-    expect_true(transforms.count > 0, "no Fourier transform is made", hint=hint)
-    unused = "a Fourier transform is made, and the result is the same without it"
-    expect_true(not got.any(), unused, hint=hint)
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        with Transforms() as transforms:
+            got = answer.fft_conv(*signals(device, 40, 30, dtype))
+        hint = "A direct convolution takes N * M multiplications. Here they are to be saved."
+        none = f"no Fourier transform of torch.fft is made for {dtype}"
+        expect_true(transforms.count > 0, none, hint=hint)
+        unused = f"a Fourier transform is made for {dtype}, and the result is the same without it"
+        expect_true(not got.any(), unused, hint=hint)
 
 
-@check("the inputs are left as they were")
+@check("the inputs are left as they were", holds="The inputs keep their values.")
 def unchanged(answer, rng, device):
     x, k = signals(device, 6, 3)
     with expect_unchanged(x, k):
         answer.fft_conv(x, k)
+
+
+@check("gradients flow to x and to k", holds="Gradients flow to x and to k.")
+def differentiable(answer, rng, device):
+    n, m = rng.sample(range(3, 9), 2)
+    for dtype in (torch.float32, torch.float16):
+        x, k = (t.requires_grad_() for t in signals(device, n, m, dtype))
+        weights = torch.randn(n + m - 1, device=device)
+        got = answer.fft_conv(x, k)
+        hint = (
+            "`detach`, `no_grad`, `.data` and NumPy cut the history. Stay with torch's functions."
+        )
+        expect_true(got.requires_grad, "the result has no history", hint=hint)
+        grads = torch.autograd.grad((got.float() * weights).sum(), (x, k), allow_unused=True)
+        right = torch.autograd.grad((wanted(x, k) * weights).sum(), (x, k))
+        for name, grad, correct in zip(("x", "k"), grads, right, strict=True):
+            expect_true(grad is not None, f"no gradient reaches {name}", hint=hint)
+            expect_close(
+                grad, correct, rtol=1e-2, atol=1e-2, name=f"the gradient of {name}", hint=hint
+            )
 
 
 def transform(x, k, n, back):
@@ -244,7 +309,13 @@ def fft_conv(x, k):
     return transform(x, k, n, n)
 
 
-@mutant("does not tell irfft the length", caught_by=parity)
+@mutant("keeps as many values as x has", caught_by=length)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k, n, n)[..., : x.shape[-1]]
+
+
+@mutant("does not tell irfft the length", caught_by=length)
 def fft_conv(x, k):
     n = x.shape[-1] + k.shape[-1] - 1
     return transform(x, k, n, None if n > 1 else 1)
@@ -341,6 +412,17 @@ def fft_conv(x, k):
     return sum(copies).to(x.dtype)
 
 
+@mutant("multiplies by the matrix of the transform", caught_by=by_fft)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    f = torch.arange(n, dtype=torch.float64)
+    turns = torch.polar(torch.ones(n, n, dtype=torch.float64), -2 * torch.pi * f[:, None] * f / n)
+    x64 = functional.pad(x.double(), (0, n - x.shape[-1]))
+    k64 = functional.pad(k.double(), (0, n - k.shape[-1]))
+    product = (x64 + 0j) @ turns * ((k64 + 0j) @ turns)
+    return (product @ turns.conj() / n).real.to(x.dtype)
+
+
 @mutant("transforms for show", caught_by=by_fft)
 def fft_conv(x, k):
     torch.fft.rfft(x.float())
@@ -351,11 +433,55 @@ def fft_conv(x, k):
     return sum(copies).to(x.dtype)
 
 
+@mutant("convolves the small dtypes directly", caught_by=by_fft)
+def fft_conv(x, k):
+    n, m = x.shape[-1], k.shape[-1]
+    if x.dtype in (torch.float16, torch.bfloat16):
+        x32, k32 = x.float(), k.float()
+        padded = functional.pad(x32, (m - 1, m - 1))
+        copies = [padded[..., m - 1 - i : 2 * m - 2 - i + n] * k32[..., i, None] for i in range(m)]
+        return sum(copies).to(x.dtype)
+    return transform(x, k, n + m - 1, n + m - 1)
+
+
+@mutant("adds the products of the spectra in float16", caught_by=half)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    X, K = torch.fft.rfft(x.to(wide), n=n), torch.fft.rfft(k.to(wide), n=n)
+    if x.dtype in (torch.float16, torch.bfloat16):
+        X = torch.view_as_complex(torch.view_as_real(X).to(x.dtype).float())
+    return torch.fft.irfft(X * K, n=n).to(x.dtype)
+
+
+@mutant("computes without history", caught_by=differentiable)
+@torch.no_grad()
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k, n, n)
+
+
+@mutant("takes the kernel as a constant", caught_by=differentiable)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    return transform(x, k.detach(), n, n)
+
+
 @mutant("scales the signal in place", caught_by=unchanged)
 def fft_conv(x, k):
     n = x.shape[-1] + k.shape[-1] - 1
-    x *= 2
-    return transform(x, k, n, n) / 2
+    if not x.requires_grad:
+        x *= 2
+        return transform(x, k, n, n) / 2
+    return transform(x, k, n, n)
+
+
+@hinted(1, reaches=double)
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    X = torch.fft.rfft(x, n=n)
+    K = torch.fft.rfft(k, n=n)
+    return torch.fft.irfft(X * K, n=n)
 
 
 @accepted("the full transform and its real part")
@@ -370,6 +496,16 @@ def fft_conv(x, k):
     n = x.shape[-1] + k.shape[-1] - 1
     size = 1 << (n - 1).bit_length()
     return transform(x, k, size, size)[..., :n]
+
+
+@accepted("a circle of a multiple of 8, scaled by norm=")
+def fft_conv(x, k):
+    n = x.shape[-1] + k.shape[-1] - 1
+    size = n + -n % 8
+    wide = torch.promote_types(x.dtype, torch.float32)
+    spectrum = torch.fft.rfft(x.to(wide), n=size)
+    kernel = torch.fft.rfft(k.to(wide), n=size, norm="forward")
+    return torch.fft.irfft(spectrum * kernel, n=size, norm="forward").narrow(-1, 0, n).to(x.dtype)
 
 
 @accepted("pads with zeros itself")

@@ -1,14 +1,18 @@
 """Judges lessons/03_maths/05_special_stable.md."""
 
 import torch
+from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_close,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
 )
 
@@ -16,8 +20,32 @@ shows = ["maths/reductions"]
 
 INF = float("inf")
 NAN = float("nan")
-SAME = ("special_logsumexp", "special_softmax", "special_log_softmax")
-"""What torch calls its functions of the same names in torch.special."""
+
+background(
+    "A mixture model explains a sample by K components.",
+    "An image of 3072 numbers, each as likely as a coin's head, has a log-probability of -2129",
+    "Then write mixture_log_prob, with any of torch's functions.",
+    "Two helpers.",
+    "torch.where(a, b, c) takes b where the bool tensor a is True, and c elsewhere.",
+    "y.squeeze(dim) drops a dimension of size 1.",
+)
+
+BORROWED = ("logsumexp", "logcumsumexp", "logaddexp", "softmax")
+"""Parts of the names of torch's operators that shift, take the exp and add up."""
+
+
+class Borrows(TorchDispatchMode):
+    """Notes which of torch's own stable sums runs, under whatever name it was called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.name().removeprefix("aten::")
+        if any(part in name for part in BORROWED):
+            self.names.append(name.partition(".")[0].strip("_"))
+        return func(*args, **(kwargs or {}))
 
 
 def scores(rng, device, *shape, dtype=torch.float32):
@@ -47,39 +75,47 @@ def wanted_mixture(logits, log_probs):
     return torch.logsumexp(logs + log_probs.double(), -1)
 
 
-def compare_mixture(answer, logits, log_probs, **hints):
+def compare_mixture(answer, logits, log_probs, tolerance=1e-4, **hints):
     expect_close(
         answer.mixture_log_prob(logits, log_probs),
         wanted_mixture(logits, log_probs),
         dtype=log_probs.dtype,
+        rtol=tolerance,
+        atol=tolerance,
         name="mixture_log_prob",
         **hints,
     )
 
 
-@check(
-    "moderate scores: the log of the sum of their exps",
-    forbid=(
-        "torch.logsumexp",
-        "torch.logcumsumexp",
-        "torch.logaddexp",
-        "torch.logaddexp2",
-        "torch.softmax",
-        "torch.log_softmax",
-        "torch.nn.functional.cross_entropy",
-    ),
-)
+@check("moderate scores: the log of the sum of their exps", holds="The log of the sum of exp(x)")
 def moderate(answer, rng, device):
     x = scores(rng, device, *rng.sample(range(2, 8), 2))
     compare(answer, x, 1, hint="exp, sum, log, in this order; what was subtracted is added again.")
-    borrowed = [name for name in answer.calls if name in SAME]
-    expect_true(
-        not borrowed,
-        f"`{''.join(borrowed[:1])}` is called, and it is what you are to build here",
-    )
 
 
-@check("any dimension can be the one that disappears")
+@check(
+    "my_logsumexp is built from exp, sum and log",
+    holds=[
+        "Write my_logsumexp from exp, sum and log.",
+        "what calls these inside, do not pass there",
+    ],
+)
+def built(answer, rng, device):
+    x = scores(rng, device, *rng.sample(range(2, 8), 2))
+    for dim in (0, 1):
+        with Borrows() as borrows:
+            answer.my_logsumexp(x, dim)
+        expect_true(
+            not borrows.names,
+            f"torch's `{''.join(borrows.names[:1])}` runs inside of my_logsumexp",
+            hint="It does what you are to build here. exp, sum and log are enough.",
+        )
+
+
+@check(
+    "any dimension can be the one that disappears",
+    holds=["dim: an int, may be negative", "returns: the shape of x without dim"],
+)
 def dims(answer, rng, device):
     n = rng.randint(2, 4)
     hint = (
@@ -100,6 +136,19 @@ def large(answer, rng, device):
         compare(answer, x + far, 1, hint=hint)
 
 
+@check("each row is shifted by its own maximum")
+def own_maximum(answer, rng, device):
+    x = scores(rng, device, 4, rng.randrange(2, 6))
+    x = x + torch.tensor([900.0, 600.0, 0.0, 300.0], device=device)[:, None]
+    compare(
+        answer,
+        x,
+        1,
+        hint="With one maximum for the whole tensor, the rows far below it underflow to -inf.",
+    )
+    compare(answer, x.mT, 0, hint="The columns have maxima of their own, too.")
+
+
 @check("one score far from the others does not overflow either")
 def spread(answer, rng, device):
     x = scores(rng, device, 3, rng.randrange(3, 6)).contiguous()
@@ -114,7 +163,7 @@ def spread(answer, rng, device):
     )
 
 
-@check("scores around -1000 do not vanish")
+@check("scores around -1000 do not vanish", holds="and its exp is 0")
 def small(answer, rng, device):
     x = scores(rng, device, 3, rng.randrange(2, 6))
     hint = "The exps are all 0, and log(0) is -inf. Relative to their own maximum, the scores "
@@ -123,20 +172,10 @@ def small(answer, rng, device):
         compare(answer, x - far, 1, hint=hint)
 
 
-@check("each row is shifted by its own maximum")
-def own_maximum(answer, rng, device):
-    x = scores(rng, device, 4, rng.randrange(2, 6))
-    x = x + torch.tensor([900.0, -900.0, 0.0, 300.0], device=device)[:, None]
-    compare(
-        answer,
-        x,
-        1,
-        hint="With one maximum for the whole tensor, the rows far below it underflow to -inf.",
-    )
-    compare(answer, x.mT, 0, hint="The columns have maxima of their own, too.")
-
-
-@check("a row of nothing but -inf gives -inf")
+@check(
+    "a row of nothing but -inf gives -inf",
+    holds="Where all are -inf, the result is -inf.",
+)
 def all_minus_inf(answer, rng, device):
     x = scores(rng, device, 3, rng.randrange(1, 5)).contiguous()
     x[1] = -INF
@@ -149,14 +188,14 @@ def all_minus_inf(answer, rng, device):
     )
 
 
-@check("a single -inf does no harm")
+@check("a single -inf does no harm", holds="may hold inf and -inf")
 def some_minus_inf(answer, rng, device):
     x = scores(rng, device, 3, 4).contiguous()
     x[0, 0] = x[2, 1] = x[2, 3] = -INF
     compare(answer, x, 1, hint="exp(-inf) is 0: that score adds nothing to its row.")
 
 
-@check("inf gives inf")
+@check("inf gives inf", holds="Where one is inf, it is inf.")
 def plus_inf(answer, rng, device):
     x = scores(rng, device, 3, 4).contiguous()
     x[1, 2] = INF
@@ -172,19 +211,31 @@ def plus_inf(answer, rng, device):
     compare(answer, x, 1, hint="inf and -inf in one row: the sum of inf and 0.")
 
 
-@check("nan is not hidden")
+@check(
+    "nan is not hidden",
+    holds="Where one is nan, it is nan, with an inf beside it as well.",
+)
 def nan_stays(answer, rng, device):
-    x = scores(rng, device, 3, 4).contiguous()
-    x[rng.randrange(3), rng.randrange(4)] = NAN
-    compare(
-        answer,
-        x,
-        1,
-        hint="A nan that comes in has a cause upstream. Whoever replaces it by a number hides it.",
-    )
+    for beside in (None, INF, -INF):
+        x = scores(rng, device, 3, 4).contiguous()
+        row, place = rng.randrange(3), rng.randrange(4)
+        x[row, place] = NAN
+        if beside is not None:
+            x[row, place - 1] = beside
+        compare(
+            answer,
+            x,
+            1,
+            hint="A nan that comes in has a cause upstream. Whoever replaces it by a number hides "
+            "it.",
+        )
 
 
-@check("sizes of 1 and 0 work")
+@check(
+    "sizes of 1 and 0 work",
+    holds=["the size along it is 1 or more, and another size may be 0", "one dimension or more"],
+    both_sides=True,
+)
 def sizes(answer, rng, device):
     hint = "Drop the dimension that was reduced, and only that one."
     for shape, dim in (((1, 3), 0), ((3, 1), 1), ((1, 1), 0), ((1, 3), 1), ((2, 1, 3), 2)):
@@ -197,7 +248,7 @@ def sizes(answer, rng, device):
         compare(answer, scores(rng, device, *shape), dim, shape_hint=hint)
 
 
-@check("the dtype stays, and so does its precision")
+@check("the dtype stays, and so does its precision", holds=["x: floating point", "the dtype of x"])
 def dtypes(answer, rng, device):
     x = scores(rng, device, 3, 5, dtype=torch.float64)
     compare(answer, x, 1, tolerance=1e-11, dtype_hint="float64 came in: no detour over float32.")
@@ -213,7 +264,11 @@ def dtypes(answer, rng, device):
         )
 
 
-@check("the inputs are left as they were")
+@check(
+    "the inputs are left as they were",
+    holds="Both leave their inputs as they are.",
+    both_sides=True,
+)
 def unchanged(answer, rng, device):
     x = scores(rng, device, 3, 4)
     with expect_unchanged(x):
@@ -223,7 +278,18 @@ def unchanged(answer, rng, device):
         answer.mixture_log_prob(logits, x)
 
 
-@check("mixture: each sample gets one log-probability")
+@check(
+    "mixture: each sample gets one log-probability",
+    holds=[
+        "Component k is drawn with the probability softmax(logits)[k].",
+        "It gives sample n the log-probability log_probs[n, k]:",
+        "The log-probability of each sample under the mixture.",
+        "logits: (K,), K is 1 or more",
+        "log_probs: (..., K)",
+        "returns: (...,)",
+    ],
+    both_sides=True,
+)
 def mixture(answer, rng, device):
     k = rng.randrange(2, 6)
     hint = "The weights are logits.log_softmax(0), one for each component: the last dimension."
@@ -232,6 +298,19 @@ def mixture(answer, rng, device):
         compare_mixture(answer, logits, scores(rng, device, *lead, k), hint=hint, shape_hint=hint)
     one = scores(rng, device, 1)
     compare_mixture(answer, one, scores(rng, device, 5, 1), hint="One component has the weight 1.")
+
+
+@check("mixture: the dtype stays, and so does its precision", holds="the dtype of log_probs")
+def mixture_dtypes(answer, rng, device):
+    k = rng.randrange(2, 6)
+    for dtype, tolerance in ((torch.float64, 1e-11), (torch.bfloat16, 2e-2), (torch.float16, 5e-3)):
+        compare_mixture(
+            answer,
+            scores(rng, device, k, dtype=dtype),
+            scores(rng, device, 4, k, dtype=dtype) - 30,
+            tolerance=tolerance,
+            dtype_hint="Somewhere a fixed dtype got in.",
+        )
 
 
 @check("mixture: a constant on all logits changes nothing")
@@ -245,7 +324,10 @@ def normalised(answer, rng, device):
     )
 
 
-@check("mixture: samples at -2000 keep their log-probability")
+@check(
+    "mixture: samples at -2000 keep their log-probability",
+    holds="has a log-probability of -2129, and its exp is 0",
+)
 def far_samples(answer, rng, device):
     logits, log_probs = scores(rng, device, 4), scores(rng, device, 3, 4)
     compare_mixture(
@@ -269,7 +351,10 @@ def rare(answer, rng, device):
     )
 
 
-@check("mixture: a component with the logit -inf is switched off")
+@check(
+    "mixture: a component with the logit -inf is switched off",
+    holds=["-inf switches a component off, and one stays on", "the same dtype, may hold -inf"],
+)
 def switched_off(answer, rng, device):
     logits, log_probs = scores(rng, device, 3), scores(rng, device, 4, 3)
     logits, log_probs = logits.contiguous(), log_probs.contiguous()
@@ -362,14 +447,34 @@ def my_logsumexp(x, dim):
     return (x - m).exp().sum(dim).log()
 
 
-@mutant("asks torch", caught_by=moderate)
+@mutant("asks torch", caught_by=built)
 def my_logsumexp(x, dim):
     return x.log_softmax(dim).sub(x).neg().amax(dim)
 
 
-@mutant("asks torch.special", caught_by=moderate)
+@mutant("asks torch.special", caught_by=built)
 def my_logsumexp(x, dim):
     return torch.special.logsumexp(x, dim)
+
+
+@mutant("lets a loss ask torch", caught_by=built)
+def my_logsumexp(x, dim):
+    y = x.movedim(dim, 1)
+    zeros = torch.zeros_like(y[:, 0], dtype=torch.int64)
+    return cross_entropy(y, zeros, reduction="none") + y[:, 0]
+
+
+@mutant("adds up cumulatively", caught_by=built)
+def my_logsumexp(x, dim):
+    return x.logcumsumexp(dim).select(dim, -1)
+
+
+@mutant("lets inf win over nan", caught_by=nan_stays)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m.isfinite(), m, 0)
+    out = ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
+    return torch.where((x == INF).any(dim), INF, out)
 
 
 @mutant("takes the mean of the exps", caught_by=moderate)
@@ -443,6 +548,50 @@ def mixture_log_prob(logits, log_probs):
 def mixture_log_prob(logits, log_probs):
     logs = logits.log_softmax(0).clamp(min=-1e4)
     return (logs + log_probs).logsumexp(-1)
+
+
+@mutant("works in float32 and leaves it so", caught_by=mixture_dtypes)
+def mixture_log_prob(logits, log_probs):
+    return (logits.float().log_softmax(0) + log_probs.float()).logsumexp(-1)
+
+
+@mutant("writes the weights into the log-probabilities", caught_by=unchanged)
+def mixture_log_prob(logits, log_probs):
+    log_probs += logits.log_softmax(0)
+    return log_probs.logsumexp(-1)
+
+
+@hinted(1, reaches=small)
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    return ((x - m).exp().sum(dim, keepdim=True).log() + m).squeeze(dim)
+
+
+@accepted("subtracts in place, from a copy")
+def my_logsumexp(x, dim):
+    top = x.amax(dim, keepdim=True)
+    top = top.masked_fill(top.isinf() | top.isnan(), 0)
+    y = x.clone().sub_(top).exp_()
+    return y.sum(dim).log_().add_(top.squeeze(dim))
+
+
+@accepted("joins two scores at a time, shifted by the larger")
+def my_logsumexp(x, dim):
+    total, *others = x.unbind(dim)
+    total = total.clone()
+    for new in others:
+        m = torch.maximum(total, new)
+        m = torch.where(m.isfinite(), m, 0)
+        total = m + ((total - m).exp() + (new - m).exp()).log()
+    return total
+
+
+@accepted("scales by powers of two")
+def my_logsumexp(x, dim):
+    m = x.amax(dim, keepdim=True)
+    m = torch.where(m.abs() < INF, m, torch.zeros_like(m))
+    total = torch.exp2((x - m) * 1.4426950408889634).sum(dim)
+    return torch.log2(total) * 0.6931471805599453 + m.squeeze(dim)
 
 
 @accepted("clamps the maximum to the largest float")

@@ -3,33 +3,65 @@
 import weakref
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_close,
     expect_true,
     expect_unchanged,
     fail,
+    hinted,
     mutant,
 )
 
+background(
+    "Three things are enough to keep from batch to batch",
+    "Merge each batch into these three.",
+    "The squares of two groups add up.",
+    "float64 would hide the question",
+)
 
-class Looks(TorchDispatchMode):
-    """Notes whether float64 tensors are made, and numbers read back."""
+READS = {
+    "item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__index__", "__array__",
+    "__dlpack__", "__format__", "__repr__",
+}  # fmt: skip
+"""Methods that hand the numbers of a tensor to Python."""
 
-    def __init__(self):
+
+class Makes(TorchDispatchMode):
+    """Notes whether float64 tensors are made, and tensors on another device."""
+
+    def __init__(self, device):
         super().__init__()
-        self.double = self.read = False
+        self.device = device
+        self.double = self.away = False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        self.read |= "_local_scalar_dense" in str(func)
-        made = out if isinstance(out, (list, tuple)) else [out]
-        self.double |= any(isinstance(t, torch.Tensor) and t.dtype == torch.float64 for t in made)
+        for t in out if isinstance(out, (list, tuple)) else [out]:
+            if isinstance(t, torch.Tensor):
+                self.double |= t.dtype in (torch.float64, torch.complex128)
+                self.away |= t.device.type != self.device.type and t.ndim > 0
         return out
+
+
+class Reads(TorchFunctionMode):
+    """Notes the methods that read numbers back."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        if name in READS:
+            self.names.append(name)
+        return func(*args, **(kwargs or {}))
 
 
 def stream(device, sizes, features, offset=0.0):
@@ -66,7 +98,15 @@ def expect_stats(
         )  # fmt: skip
 
 
-@check("one batch: the variance divides by N")
+@check(
+    "one batch: the variance divides by N",
+    holds=[
+        "You need the mean and the variance of each feature of a data set",
+        "Mean and population variance of each feature",
+        "The variance divides by the number of samples N, not by N - 1",
+    ],
+    both_sides=True,
+)
 def one_batch(answer, rng, device):
     compare(
         answer,
@@ -75,7 +115,10 @@ def one_batch(answer, rng, device):
     )
 
 
-@check("batches with different means: the distance between them counts")
+@check(
+    "batches with different means: the distance between them counts",
+    holds="If their means differ, that distance counts as well.",
+)
 def drifting(answer, rng, device):
     batches = stream(device, [6, 6, 6, 6], 3)
     batches = [x + 4 * i for i, x in enumerate(batches)]
@@ -87,7 +130,7 @@ def drifting(answer, rng, device):
     )
 
 
-@check("a large batch counts for more than a small one")
+@check("a large batch counts for more than a small one", holds="in batches of unequal sizes")
 def uneven(answer, rng, device):
     sizes = [rng.randrange(20, 40), rng.randrange(2, 4), rng.randrange(8, 14)]
     rng.shuffle(sizes)
@@ -100,7 +143,12 @@ def uneven(answer, rng, device):
     )
 
 
-@check("an offset does not eat the variance")
+@check(
+    "an offset does not eat the variance",
+    holds=[
+        "Features far from 0 keep their digits: temperatures in kelvin, timestamps, pixel counts."
+    ],
+)
 def offset(answer, rng, device):
     for far, tolerance in ((100.0, 1e-3), (1e4, 1e-2), (1e5, 0.1)):
         compare(
@@ -113,21 +161,11 @@ def offset(answer, rng, device):
         )
 
 
-@check("a first batch near 0 does not eat the variance of what lies far away")
-def far_from_the_first(answer, rng, device):
-    for far in (1e5, -1e5):
-        batches = [*stream(device, [1], 3), *stream(device, [300] * 20, 3, far)]
-        compare(
-            answer,
-            batches,
-            hint="A shift by the first sample, or the first batch, helps only where the others lie "
-            "near it. Each batch needs its own mean before anything is squared.",
-            mean_tolerance=1e-4,
-            what=" of one batch near 0 and 20 batches far away",
-        )
-
-
-@check("batches of one sample work")
+@check(
+    "batches of one sample work",
+    holds="n differs, and may be 1 or 0, but not all are 0",
+    side="1",
+)
 def singles(answer, rng, device):
     batches = stream(device, [1] * rng.randrange(5, 12), 3, 50.0)
     hint = "One sample is its own mean, and nothing is left to square. All variance is in the gaps."
@@ -135,14 +173,37 @@ def singles(answer, rng, device):
     compare(answer, batches[:1], hint=hint)
 
 
-@check("empty batches change nothing")
+@check(
+    "empty batches change nothing",
+    holds="n differs, and may be 1 or 0, but not all are 0",
+    side="0",
+)
 def empty(answer, rng, device):
     hint = "The mean of no samples is 0/0, nan, and nan stays in every sum."
     for sizes in ([4, 0, 3], [0, 5, 0, 0, 2], [3, 0]):
         compare(answer, stream(device, sizes, 2), nan_hint=hint)
 
 
-@check("each feature has its own statistics")
+@check(
+    "a first batch near 0 does not eat the variance of what lies far away",
+    holds="So do features whose first batch lies near 0 and whose other batches lie far away.",
+)
+def far_from_the_first(answer, rng, device):
+    setups = ((rng.choice((1e5, -1e5)), 20, 300, 2e-4), (1e4, 200, 64, 2e-3))
+    for far, number, n, tolerance in setups:
+        batches = [*stream(device, [1], 3), *stream(device, [n] * number, 3, far)]
+        compare(
+            answer,
+            batches,
+            hint="A shift by the first sample, or the first batch, helps only where the others lie "
+            "near it. Each batch needs its own mean before anything is squared.",
+            tolerance=tolerance,
+            mean_tolerance=1e-3,
+            what=f" of one sample near 0 and {number} batches at {far:.0f}",
+        )
+
+
+@check("each feature has its own statistics", holds="returns: mean (D,) and variance (D,)")
 def features(answer, rng, device):
     n = rng.randrange(3, 7)
     scale = torch.arange(1.0, n + 1, device=device)
@@ -151,17 +212,30 @@ def features(answer, rng, device):
     compare(answer, stream(device, [4, 3], 1))
 
 
-@check("the variance of a constant is 0, never less")
+@check(
+    "the variance of a constant is 0, and no variance is below 0",
+    holds="and is 0 or more",
+    both_sides=True,
+)
 def constant(answer, rng, device):
     value = rng.uniform(0.1, 20)
     batches = [torch.full((n, 2), value, device=device) for n in (7, 3, 1, 12)]
     hint = "Where all values are equal, what is squared must be 0 up to rounding."
     compare(answer, batches, hint=hint)
-    _, variance = answer.running_stats(batches)
-    expect_true(bool((variance >= 0).all()), "a variance is below 0", hint=hint)
+    for far in (1.0, 1e4, 1e6):
+        got = answer.running_stats([x * far for x in batches])
+        expect_true(bool((got[1] >= 0).all()), "a variance is below 0", hint=hint)
 
 
-@check("the batches are walked once, and none is kept")
+@check(
+    "the batches are walked once, and none is kept",
+    holds=[
+        "It comes in batches of unequal sizes, once.",
+        "Write running_stats.",
+        "to be walked once",
+        "No batch is kept once its successor is asked for.",
+    ],
+)
 def streaming(answer, rng, device):
     copies = stream(device, [rng.randrange(2, 6) for _ in range(6)], 3)
     alive = weakref.WeakSet()
@@ -187,25 +261,33 @@ def streaming(answer, rng, device):
     expect_stats(got, copies, hint=hint, mean_hint=hint)
 
 
-@check("all arithmetic is in float32, on the device")
+@check(
+    "all arithmetic is in float32, on the device",
+    holds=["Stay in float32 tensors on the batches' device.", "Read no number back from a tensor"],
+)
 def in_float32(answer, rng, device):
     batches = stream(device, [4, 3, 5], 3)
-    with Looks() as looks:
+    with Makes(device) as makes:
         answer.running_stats(batches)
     expect_true(
-        not looks.double,
+        not makes.double,
         "a float64 tensor is made on the way",
         hint="With the right formula, float32 is enough.",
     )
     expect_true(
-        not looks.read,
-        "a number is read back from a tensor: `.item()`, `float(...)` or an `if` on a tensor",
-        hint="Python floats are float64, and reading one waits for the GPU. Only the counts "
-        "need to be Python numbers, and `len` gives those.",
+        not makes.away,
+        f"a tensor is made on another device than {device}",
+        hint="A copy to the CPU waits for the GPU. The arithmetic can stay where the batches are.",
     )
+    with Reads() as reads:
+        answer.running_stats(batches)
+    hint = "Python's and NumPy's floats are float64, and reading one waits for the GPU. Only the "
+    hint += "counts need to be Python numbers, and `len` gives those."
+    read = "".join(reads.names[:1])
+    expect_true(not read, f"numbers are read back from a tensor, by `{read}`", hint=hint)
 
 
-@check("the batches are left as they were")
+@check("the batches are left as they were", holds="The batches keep their values.")
 def unchanged(answer, rng, device):
     batches = stream(device, [4, 1, 5], 3)
     with expect_unchanged(*batches, hint="`-=` on a batch writes into the caller's data."):
@@ -375,6 +457,62 @@ def running_stats(batches):
     return torch.tensor(mean, device=device), torch.tensor(variance, device=device)
 
 
+@mutant("adds up in NumPy", caught_by=in_float32)
+def running_stats(batches):
+    count, total, squares = 0, 0.0, 0.0
+    like = None
+    for x in batches:
+        like, y = x, x.cpu().numpy().astype("float64")
+        count, total, squares = count + len(x), total + y.sum(0), squares + (y * y).sum(0)
+    mean = total / count
+    variance = (squares / count - mean * mean).clip(0)
+    made = [
+        torch.tensor(list(v), dtype=torch.float32, device=like.device) for v in (mean, variance)
+    ]
+    return tuple(made)
+
+
+@mutant("adds up lists", caught_by=in_float32)
+def running_stats(batches):
+    count, total, squares, like = 0, 0, 0, None
+    for x in batches:
+        like = x
+        for row in x.tolist():
+            total = [a + v for a, v in zip(total or [0] * len(row), row, strict=True)]
+            squares = [a + v * v for a, v in zip(squares or [0] * len(row), row, strict=True)]
+            count += 1
+    mean = [v / count for v in total]
+    variance = [max(0.0, a / count - m * m) for a, m in zip(squares, mean, strict=True)]
+    return torch.tensor(mean, device=like.device), torch.tensor(variance, device=like.device)
+
+
+@mutant("squares the means of the batches", caught_by=offset)
+def running_stats(batches):
+    count, total, inside, between = 0, 0.0, 0.0, 0.0
+    for x in batches:
+        n = len(x)
+        if n:
+            own = x.mean(0)
+            inside = inside + ((x - own) ** 2).sum(0)
+            between = between + n * own**2
+            count, total = count + n, total + n * own
+    mean = total / count
+    return mean, (inside + between) / count - mean**2
+
+
+@mutant("shifts everything by the mean of the first batch", caught_by=far_from_the_first)
+def running_stats(batches):
+    count, shift, total, squares = 0, None, 0.0, 0.0
+    for x in batches:
+        if len(x):
+            shift = x.mean(0) if shift is None else shift
+            moved = x - shift
+            count, total = count + len(x), total + moved.sum(0)
+            squares = squares + moved.square().sum(0)
+    mean = total / count
+    return shift + mean, (squares / count - mean**2).clamp(min=0)
+
+
 @mutant("puts the data set together first", caught_by=streaming)
 def running_stats(batches):
     x = torch.cat(list(batches))
@@ -422,6 +560,53 @@ def running_stats(batches):
             mean = mean + gap * (n / (count + n))
             count += n
     return mean, squares / count
+
+
+@hinted(1, reaches=one_batch)
+def running_stats(batches):
+    count, total, squares = 0, 0.0, 0.0
+    for x in batches:
+        if len(x) == 0:
+            continue
+        count += len(x)
+        total = total + x.sum(0)
+        squares = squares + ((x - x.mean(0)) ** 2).sum(0)
+    return total / count, squares / count
+
+
+@accepted("moves the squares to the new mean at each batch")
+def running_stats(batches):
+    count, mean, squares = 0, None, None
+    for x in batches:
+        if x.shape[0] == 0:
+            continue
+        own = x.mean(dim=0)
+        if mean is None:
+            count, mean, squares = x.shape[0], own, (x - own).square().sum(0)
+            continue
+        new = mean + (own - mean) * (x.shape[0] / (count + x.shape[0]))
+        squares = squares + count * (mean - new).square() + (x - new).square().sum(0)
+        count, mean = count + x.shape[0], new
+    return mean, squares / count
+
+
+@accepted("keeps three tensors, the count too")
+def running_stats(batches):
+    state = None
+    for x in batches:
+        n = torch.tensor(x.size(0), device=x.device)
+        if x.size(0):
+            own = x.mean(0)
+            mine = torch.einsum("nd,nd->d", x - own, x - own)
+            if state is None:
+                state = n, own, mine
+            else:
+                count, mean, squares = state
+                both = count + n
+                gap = own - mean
+                mine = squares + mine + gap * gap * (count * n / both)
+                state = both, mean + gap * (n / both), mine
+    return state[1], state[2] / state[0]
 
 
 @accepted("Welford's method, one sample at a time")

@@ -1,12 +1,17 @@
 """Judges lessons/03_maths/07_random_generators.md."""
 
+import builtins
+import hashlib
+import os
 import random
+from unittest import mock
 
 import numpy as np
 import torch
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_dtype,
@@ -14,8 +19,11 @@ from tensortutor.checking import (
     expect_shape,
     expect_true,
     fail,
+    hinted,
     mutant,
 )
+
+background("A training run makes two choices that must be repeatable")
 
 OTHERS = "Python's random", "NumPy's global generator"
 ODD = (31, 37, 101, 997, 1009, 7919, 9973, 10007, 65537, 99991, 100003, 1000003, 10**9 + 7)
@@ -86,7 +94,15 @@ def seed_of(rng):
     return rng.randrange(2**32)
 
 
-@check("split: every number is in exactly one part")
+@check(
+    "split: every number is in exactly one part",
+    holds=[
+        "Write split and epoch_order.",
+        "each number is in exactly one",
+        "returns: two 1-D int64 tensors on the CPU",
+    ],
+    both_sides=True,
+)
 def partition(answer, rng, device):
     n = rng.randrange(30, 80)
     first, second = parts(answer, n, rng.uniform(0.3, 0.7), seed_of(rng))
@@ -104,7 +120,15 @@ def partition(answer, rng, device):
     expect_equal(both, torch.arange(n), name=name, hint=hint, shape_hint=hint)
 
 
-@check("split: the first part has int(n * frac) numbers")
+@check(
+    "split: the first part has int(n * frac) numbers",
+    holds=[
+        "of int(n * frac) and of the remaining numbers",
+        "n: an int, 0 or more",
+        "frac: the share of the first part, from 0 to 1",
+    ],
+    both_sides=True,
+)
 def sizes(answer, rng, device):
     n = rng.randrange(20, 60)
     for size, frac in (
@@ -125,7 +149,10 @@ def sizes(answer, rng, device):
         )
 
 
-@check("split: the parts are mixed")
+@check(
+    "split: the parts are mixed",
+    holds="Divide the numbers 0 to n - 1 into two parts at random.",
+)
 def mixed(answer, rng, device):
     n = 200
     first, _ = parts(answer, n, 0.5, seed_of(rng))
@@ -138,12 +165,33 @@ def mixed(answer, rng, device):
         hint="Data files are often sorted. A cut through the numbers as they stand holds out "
         "what is alike.",
     )
+    where, kinds = torch.zeros(20), set()
+    for seed in range(100):
+        first, _ = parts(answer, 20, 0.5, seed)
+        where[first] += 1
+        kinds.add(tuple(sorted(first.tolist())))
+    least, most = int(where.min()), int(where.max())
+    expect_true(
+        least > 25 and most < 75,
+        "of 100 seeds, half of 20 numbers: one number is in the first part "
+        f"{least} times, another {most} times",
+        hint="Each number should have the same chance, about 50 of 100.",
+    )
+    expect_true(
+        len(kinds) > 90,
+        f"100 seeds have only {len(kinds)} different first parts of 10 out of 20 numbers",
+        hint="A random place or step leaves the numbers in a pattern. Draw an order of all.",
+    )
 
 
-@check("split: the seed decides, and nothing else")
+@check(
+    "split: the seed decides, and nothing else",
+    holds=["Both are pure functions of their arguments.", "seed: an int, from 0 to 2**32 - 1"],
+    side="split",
+)
 def repeatable(answer, rng, device):
     n = rng.randrange(40, 80)
-    for seed in (0, seed_of(rng)):
+    for seed in (0, 2**32 - 1, seed_of(rng)):
         first, _ = parts(answer, n, 0.5, seed)
         torch.rand(rng.randrange(1, 9))
         random.random()
@@ -165,22 +213,42 @@ def repeatable(answer, rng, device):
         )
 
 
-@check("split: the caller's streams stay where they were")
+@check(
+    "split: the caller's streams stay where they were",
+    holds="Both leave the streams of the caller where they were: torch's, NumPy's and Python's.",
+    side="split",
+)
 def split_alone(answer, rng, device):
     leaves_alone(lambda: answer.split(rng.randrange(9, 50), 0.5, seed_of(rng)), device)
 
 
-@check("epoch_order: every sample is visited once")
+@check(
+    "epoch_order: every sample is visited once",
+    holds=[
+        "returns: (n,) int64 on the CPU, each of 0 to n - 1 once",
+        "The order in which an epoch visits n samples.",
+    ],
+    both_sides=True,
+)
 def permutation(answer, rng, device):
     for n in (rng.randrange(20, 60), 1, 0):
         order_of(answer, n, seed_of(rng), rng.randrange(5))
 
 
-@check("epoch_order: an epoch does not depend on the ones before")
+@check(
+    "epoch_order: an epoch does not depend on the ones before",
+    holds=[
+        "Training resumes at epoch 7, so epoch 7 must not depend on the earlier ones",
+        "Both are pure functions of their arguments.",
+    ],
+    side="epoch_order",
+)
 def resumable(answer, rng, device):
     n, seed = rng.randrange(30, 60), seed_of(rng)
     orders = [order_of(answer, n, seed, epoch) for epoch in range(4)]
     torch.rand(rng.randrange(1, 9))
+    random.random()
+    np.random.rand()
     for epoch in (3, 0, 2):
         expect_equal(
             order_of(answer, n, seed, epoch),
@@ -191,7 +259,11 @@ def resumable(answer, rng, device):
         )
 
 
-@check("epoch_order: each epoch has an order of its own")
+@check(
+    "epoch_order: each epoch has an order of its own",
+    holds="n, seed: as above; epoch: an int, 0 or more",
+    both_sides=True,
+)
 def epochs_differ(answer, rng, device):
     n = rng.randrange(30, 60)
     for seed in (seed_of(rng), 0):
@@ -210,7 +282,31 @@ def epochs_differ(answer, rng, device):
         )
 
 
-@check("epoch_order: no epoch of another seed is the same")
+def noted_order(answer, n, seed, epoch):
+    """The order, and the numbers that torch's generators are seeded with on the way."""
+    noted = []
+    seed_all = torch.manual_seed
+
+    class Noted(torch.Generator):
+        def manual_seed(self, number):
+            noted.append(number)
+            return super().manual_seed(number)
+
+    def noted_seed(number):
+        noted.append(number)
+        return seed_all(number)
+
+    with (
+        mock.patch.object(torch, "Generator", Noted),
+        mock.patch.object(torch, "manual_seed", noted_seed),
+    ):
+        return order_of(answer, n, seed, epoch), noted
+
+
+@check(
+    "epoch_order: no epoch of another seed is the same",
+    holds="No two pairs (seed, epoch) have the same order, chance apart.",
+)
 def seeds_apart(answer, rng, device):
     n, seed = rng.randrange(30, 60), rng.choice((0, 1))
     pairs = [(seed + i, epoch) for i in range(5) for epoch in range(5)]
@@ -219,22 +315,74 @@ def seeds_apart(answer, rng, device):
     pairs += [(2**bits, 0) for bits in (8, 16, 20, 24, 26, 29, 31)]  # an even one shifts bits out
     for factor in ODD:
         pairs += [(factor, 0), (pow(factor, -1, 2**32), 0)]  # seed + factor * 1, factor * seed + 1
+    mixed = "From one number that is made of two, nobody can tell which two they were."
     seen = {}
     for pair in dict.fromkeys(pairs):
         order = tuple(order_of(answer, n, *pair).tolist())
         other = seen.get(order, pair)
-        mixed = "From one number that is made of two, nobody can tell which two they were."
         expect_true(
             order not in seen,
             f"seed {pair[0]}, epoch {pair[1]} has the order of seed {other[0]}, epoch {other[1]}",
             hint="The seed must have a say, too." if other[1] == pair[1] else mixed,
         )
         seen[order] = pair
+    for first, second in ((0, 1), (3, 2)):
+        seed = seed_of(rng)
+        order, used = noted_order(answer, n, seed, first)
+        _, others = noted_order(answer, n, seed, second)
+        for a, b in zip(used, others, strict=False):
+            for other in ((seed + a - b) % 2**32, seed ^ (a % 2**32) ^ (b % 2**32)):
+                expect_true(
+                    not torch.equal(order_of(answer, n, other, second), order),
+                    f"seed {seed}, epoch {first} has the order of seed {other}, epoch {second}",
+                    hint=mixed,
+                )
 
 
-@check("epoch_order: the caller's streams stay where they were")
+@check(
+    "epoch_order: the caller's streams stay where they were",
+    holds="Both leave the streams of the caller where they were: torch's, NumPy's and Python's.",
+    side="epoch_order",
+)
 def order_alone(answer, rng, device):
     leaves_alone(lambda: answer.epoch_order(rng.randrange(9, 50), seed_of(rng), 2), device)
+
+
+HASH = hash
+
+
+def salted(value):
+    """hash(value) as another process could have it: strings have another one in each."""
+    own = HASH(value)
+    return own ^ 0x5DEECE66D if "'" in repr(value) or '"' in repr(value) else own
+
+
+@check(
+    "another process gets the same",
+    holds="They give the same in another process, however much anyone else has drawn.",
+)
+def other_process(answer, rng, device):
+    n, seed, epoch = rng.randrange(30, 60), seed_of(rng), rng.randrange(4)
+    calls = (
+        ("split", lambda: parts(answer, n, 0.5, seed)[0]),
+        ("epoch_order", lambda: order_of(answer, n, seed, epoch)),
+    )
+    for name, call in calls:
+        here = call()
+        torch.manual_seed(seed_of(rng))
+        with (
+            mock.patch.object(builtins, "hash", salted),
+            mock.patch.object(builtins, "id", return_value=12345),
+            mock.patch.object(os, "getpid", return_value=999_999),
+        ):
+            there = call()
+        expect_equal(
+            there,
+            here,
+            name=f"what {name} returns in another process",
+            hint="hash() of a string, id() and the number of the process differ between "
+            "processes. The run that resumes would get other samples.",
+        )
 
 
 def cut(order, frac):
@@ -303,6 +451,28 @@ def split(n, frac, seed):
     return cut(torch.arange(n), frac)
 
 
+@mutant("seeds with the hash of a string", caught_by=other_process)
+def split(n, frac, seed):
+    g = torch.Generator().manual_seed(hash(f"split {seed}") % 2**32)
+    return cut(torch.randperm(n, generator=g), frac)
+
+
+@mutant("picks every second number, from a random place", caught_by=mixed)
+def split(n, frac, seed):
+    g = torch.Generator().manual_seed(seed)
+    start = int(torch.randint(max(n, 1), (), generator=g))
+    order = torch.arange(n).roll(start)
+    return cut(torch.cat([order[::2], order[1::2]]), frac)
+
+
+@mutant("holds out the large numbers more often", caught_by=mixed)
+def split(n, frac, seed):
+    g = torch.Generator().manual_seed(seed)
+    weights = 1 / (1 + torch.arange(float(n)))
+    order = torch.multinomial(weights, n, generator=g) if n else torch.arange(0)
+    return cut(order, frac)
+
+
 @mutant("uses NumPy's global generator", caught_by=split_alone)
 def split(n, frac, seed):
     np.random.seed(seed)
@@ -312,6 +482,13 @@ def split(n, frac, seed):
 @mutant("adds seed and epoch", caught_by=seeds_apart)
 def epoch_order(n, seed, epoch):
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed + epoch))
+
+
+@mutant("adds a random number of the epoch to the seed", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    g = torch.Generator().manual_seed(epoch)
+    more = torch.randint(2**31, (), generator=g).item()
+    return torch.randperm(n, generator=torch.Generator().manual_seed((seed + more) % 2**32))
 
 
 @mutant("multiplies seed and epoch", caught_by=epochs_differ)
@@ -376,6 +553,23 @@ def epoch_order(n, seed, epoch, streams={}):  # noqa: B006
     return torch.randperm(n, generator=g)
 
 
+@mutant("seeds with the hash of a pair and a string", caught_by=other_process)
+def epoch_order(n, seed, epoch):
+    g = torch.Generator().manual_seed(hash(("epoch", seed, epoch)) % 2**32)
+    return torch.randperm(n, generator=g)
+
+
+@mutant("seeds NumPy's global generator with the pair", caught_by=order_alone)
+def epoch_order(n, seed, epoch):
+    np.random.seed([seed, epoch])
+    return torch.from_numpy(np.random.permutation(n)).long()
+
+
+@mutant("XORs seed and epoch", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed ^ epoch))
+
+
 @mutant("seeds the default generator again", caught_by=order_alone)
 def epoch_order(n, seed, epoch):
     torch.manual_seed(seed)
@@ -400,6 +594,22 @@ def epoch_order(n, seed, epoch):
     return order
 
 
+@hinted(1, reaches=split_alone)
+def split(n, frac, seed):
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    k = int(n * frac)
+    return order[:k], order[k:]
+
+
+@accepted("draws a mask of places")
+def split(n, frac, seed):
+    g = torch.Generator("cpu")
+    g.manual_seed(seed)
+    first = torch.zeros(n, dtype=torch.bool)
+    first[torch.randperm(n, generator=g)[: int(n * frac)]] = True
+    return first.nonzero().flatten(), (~first).nonzero().flatten()
+
+
 @accepted("sorts random keys")
 def split(n, frac, seed):
     keys = torch.rand(n, generator=torch.Generator().manual_seed(seed))
@@ -422,10 +632,40 @@ def epoch_order(n, seed, epoch):
     return torch.randperm(n, generator=g.manual_seed(seeds[-1].item()))
 
 
+@accepted("hashes the pair's text with SHA")
+def epoch_order(n, seed, epoch):
+    digest = hashlib.sha256(f"{seed}, {epoch}".encode()).digest()
+    g = torch.Generator().manual_seed(int.from_bytes(digest[:4], "little"))
+    return torch.randperm(n, generator=g)
+
+
+@accepted("draws an order of the order at each epoch")
+def epoch_order(n, seed, epoch):
+    g = torch.Generator().manual_seed(seed)
+    order = torch.arange(n)
+    for _ in range(epoch + 1):
+        order = order[torch.randperm(n, generator=g)]
+    return order
+
+
 @accepted("hashes the pair")
 def epoch_order(n, seed, epoch):
     g = torch.Generator().manual_seed(hash((seed, epoch)) % 2**63)
     return torch.randperm(n, generator=g)
+
+
+@accepted("puts the default generator back")
+def epoch_order(n, seed, epoch):
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return torch.stack([torch.randperm(n) for _ in range(epoch + 1)])[-1]
+
+
+@accepted("shuffles with a random.Random of the pair")
+def epoch_order(n, seed, epoch):
+    order = list(range(n))
+    random.Random(f"{seed}, {epoch}").shuffle(order)
+    return torch.tensor(order, dtype=torch.int64)
 
 
 @accepted("asks NumPy for a stream of the pair")

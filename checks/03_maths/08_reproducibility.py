@@ -1,19 +1,31 @@
 """Judges lessons/03_maths/08_reproducibility.md."""
 
+import builtins
 import contextlib
+import os
 import random
+from unittest import mock
 
 import numpy as np
 import torch
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Somebody's code draws from the default streams",
+    "You cannot give it a generator.",
+    "torch.accelerator.device_count() is the number of GPUs",
+    "torch.accelerator.current_accelerator().type is their kind",
 )
 
 STREAMS = {
@@ -68,7 +80,15 @@ def leaves_alone(call, device, hint):
         )
 
 
-@check("what fn returns comes back, after one call")
+@check(
+    "what fn returns comes back, after one call",
+    holds=[
+        "Write isolated.",
+        "It runs fn once",
+        "returns: what fn returns",
+        "fn: a function without arguments",
+    ],
+)
 def returns(answer, rng, device):
     calls = []
     wanted = torch.randn(3, device=device)
@@ -88,11 +108,19 @@ def returns(answer, rng, device):
     )
 
 
-@check("one seed, one result: in all three libraries")
+@check(
+    "one seed, one result: in all three libraries",
+    holds=[
+        "with all three streams seeded",
+        "what random, NumPy's global generator and torch's default generators draw depends on seed "
+        "alone",
+    ],
+)
 def repeats(answer, rng, device):
     seed = seeds_of(rng)
     fn = drawer(device)
     first = answer.isolated(fn, seed)
+    torch.manual_seed(rng.randrange(2**31))
     drawer(device)()
     second = answer.isolated(fn, seed)
     for name in STREAMS:
@@ -103,7 +131,10 @@ def repeats(answer, rng, device):
         )
 
 
-@check("another seed gives other numbers, in all three libraries")
+@check(
+    "another seed gives other numbers, in all three libraries",
+    holds="generators draw depends on seed alone",
+)
 def seeds_differ(answer, rng, device):
     seed = seeds_of(rng)
     first, second = (answer.isolated(drawer(device), s) for s in (seed, seed - 1))
@@ -115,7 +146,7 @@ def seeds_differ(answer, rng, device):
         )
 
 
-@check("seeds of 0 and 2**32 - 1 work")
+@check("seeds of 0 and 2**32 - 1 work", holds="seed: an int, from 0 to 2**32 - 1")
 def extreme_seeds(answer, rng, device):
     for seed in (0, 2**32 - 1):
         seeds_of(rng)
@@ -129,7 +160,14 @@ def extreme_seeds(answer, rng, device):
         )
 
 
-@check("the caller's streams stand where they stood")
+@check(
+    "the caller's streams stand where they stood",
+    holds=[
+        "Afterwards each of them stands where it stood before, whether fn returned or raised.",
+        "torch.manual_seed also seeds the GPUs, so their generators go back too.",
+    ],
+    side="returned",
+)
 def untouched(answer, rng, device):
     seed = seeds_of(rng)
     leaves_alone(
@@ -140,7 +178,7 @@ def untouched(answer, rng, device):
     )
 
 
-@check("a stream goes on, it does not begin again")
+@check("a stream goes on, it does not begin again", holds="stands where it stood before")
 def goes_on(answer, rng, device):
     torch.manual_seed(rng.randrange(2**31))
     seed = seeds_of(rng)
@@ -153,7 +191,7 @@ def goes_on(answer, rng, device):
     )
 
 
-@check("half of a pair of normal numbers survives")
+@check("half of a pair of normal numbers survives", holds="stands where it stood before")
 def half_a_pair(answer, rng, device):
     seed = seeds_of(rng)
     random.gauss(0, 1), np.random.randn(), torch.randn(1)
@@ -174,16 +212,24 @@ def half_a_pair(answer, rng, device):
         )
 
 
-@check("also when fn raises")
+@check(
+    "also when fn raises",
+    holds=[
+        "Afterwards each of them stands where it stood before, whether fn returned or raised.",
+        "Ctrl+C is an exception as well.",
+        "what fn raises is raised",
+    ],
+    side="raised",
+)
 def on_exception(answer, rng, device):
     seed = seeds_of(rng)
     for kind in (KeyError, ValueError, Stopped):
+        raised, calls = [], []
 
-        def fn(kind=kind):
+        def fn(kind=kind, calls=calls):
+            calls.append(1)
             drawer(device)()
             raise kind("from fn")
-
-        raised = []
 
         def call(fn=fn, kind=kind, raised=raised):
             try:
@@ -208,16 +254,27 @@ def on_exception(answer, rng, device):
             f"fn raised {kind.__name__}, and isolated did not pass it on",
             hint="The caller must learn that fn failed.",
         )
+        expect_true(
+            len(calls) == 1,
+            f"fn raised {kind.__name__}, and isolated called it {len(calls)} times",
+            hint="One call is one try. Whether to try again is up to the caller.",
+        )
 
 
-@check("isolated calls can be nested")
+@check("isolated calls can be nested", holds="fn may call isolated itself.")
 def nested(answer, rng, device):
     outer, inner = seeds_of(rng), rng.randrange(2**32)
+
+    def broken():
+        drawer(device)()
+        raise KeyError("from the inner fn")
 
     def fn(deep):
         before = drawer(device)()
         if deep:
             answer.isolated(drawer(device), inner)
+            with contextlib.suppress(KeyError):
+                answer.isolated(broken, inner)
         return before, drawer(device)()
 
     hint = "To the inner call, the outer fn is the caller. Each call must keep its own states."
@@ -232,31 +289,95 @@ def nested(answer, rng, device):
     leaves_alone(lambda: answer.isolated(lambda: fn(True), outer), device, hint=hint)
 
 
-@check("no other switch is moved")
-def switches(answer, rng, device):
-    def look():
-        return {
-            "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
-            "cudnn.benchmark": torch.backends.cudnn.benchmark,
-            "cudnn.deterministic": torch.backends.cudnn.deterministic,
-            "the number of threads": torch.get_num_threads(),
-            "the default dtype": torch.get_default_dtype(),
-        }
+HASH = hash
 
-    before = look()
-    answer.isolated(lambda: None, seeds_of(rng))
-    after = look()
-    if after != before:
-        torch.use_deterministic_algorithms(before["deterministic algorithms"])
-        torch.backends.cudnn.benchmark = before["cudnn.benchmark"]
-        torch.backends.cudnn.deterministic = before["cudnn.deterministic"]
-        torch.set_num_threads(before["the number of threads"])
-    for name, value in before.items():
+
+def salted(value):
+    """hash(value) as another process could have it: strings have another one in each."""
+    own = HASH(value)
+    return own ^ 0x5DEECE66D if "'" in repr(value) or '"' in repr(value) else own
+
+
+@check("another process draws the same", holds="in another process too")
+def other_process(answer, rng, device):
+    seed = seeds_of(rng)
+    here = answer.isolated(drawer(device), seed)
+    with (
+        mock.patch.object(builtins, "hash", salted),
+        mock.patch.object(builtins, "id", return_value=12345),
+        mock.patch.object(os, "getpid", return_value=999_999),
+    ):
+        there = answer.isolated(drawer(device), seed)
+    for name in STREAMS:
         expect_true(
-            after[name] == value,
-            f"{name}: {value} before the call, {after[name]} after it",
-            hint="The task is about streams. A switch for the whole program is the caller's.",
+            here[name] == there[name],
+            f"another process draws other numbers from {name}",
+            hint="hash() of a string, id() and the number of the process differ between processes.",
         )
+
+
+SEEDED_BY_ENVIRONMENT = ("PYTHONHASHSEED", "CUBLAS_WORKSPACE_CONFIG", "CUDNN_DETERMINISTIC")
+"""Variables that code for reproducible runs likes to set."""
+
+
+def switches_now():
+    return {
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "filling of uninitialized memory": torch.utils.deterministic.fill_uninitialized_memory,
+        "cudnn.benchmark": torch.backends.cudnn.benchmark,
+        "cudnn.deterministic": torch.backends.cudnn.deterministic,
+        "the number of threads": torch.get_num_threads(),
+        "the default dtype": torch.get_default_dtype(),
+        "gradients": torch.is_grad_enabled(),
+        "the environment": dict(os.environ),
+    }
+
+
+def put_switches(kept):
+    torch.use_deterministic_algorithms(
+        kept["deterministic algorithms"], warn_only=kept["warn_only"]
+    )
+    torch.utils.deterministic.fill_uninitialized_memory = kept["filling of uninitialized memory"]
+    torch.backends.cudnn.benchmark = kept["cudnn.benchmark"]
+    torch.backends.cudnn.deterministic = kept["cudnn.deterministic"]
+    torch.set_num_threads(kept["the number of threads"])
+    torch.set_default_dtype(kept["the default dtype"])
+    torch.set_grad_enabled(kept["gradients"])
+    for name in set(os.environ) - set(kept["the environment"]):
+        del os.environ[name]
+    os.environ.update(kept["the environment"])
+
+
+@check(
+    "no other switch is moved",
+    holds="No switch of torch is moved, and no environment variable.",
+)
+def switches(answer, rng, device):
+    kept, seed = switches_now(), seeds_of(rng)
+    for on in (True, False):
+        # An earlier call may have moved a switch: each is tried from both sides.
+        torch.use_deterministic_algorithms(on, warn_only=True)
+        torch.backends.cudnn.benchmark = not on
+        torch.backends.cudnn.deterministic = on
+        for name in SEEDED_BY_ENVIRONMENT:
+            os.environ.pop(name, None)
+        before, seen = switches_now(), {}
+        try:
+            answer.isolated(lambda seen=seen: seen.update(switches_now()), seed)
+            after = switches_now()
+        finally:
+            put_switches(kept)
+        for name, value in before.items():
+            for when, now in (("during", seen), ("after", after)):
+                env = name == "the environment"
+                what = "" if env else f": {value} before, {now.get(name)} then"
+                expect_true(
+                    now.get(name) == value,
+                    f"{name} is not the same {when} the call{what}",
+                    hint="The task is about streams. A switch for the whole program is the "
+                    "caller's.",
+                )
 
 
 def seed_all(seed):
@@ -276,10 +397,20 @@ def put_back(kept):
 
 
 equivalent(
-    "with torch.random.fork_rng(devices=gpus):",
-    "with torch.random.fork_rng():",
+    'with torch.random.fork_rng(devices=gpus, device_type=kind.type if kind else "cuda"):',
+    'with torch.random.fork_rng(device_type=kind.type if kind else "cuda"):',
     because="without devices it keeps the generators of all GPUs too, and only warns where there "
     "are several; on a CPU there is none",
+)
+equivalent(
+    'with torch.random.fork_rng(devices=gpus, device_type=kind.type if kind else "cuda"):',
+    "with torch.random.fork_rng(devices=gpus):",
+    because="torch 2.13 asks for the kind of GPU itself; on a CPU there is none",
+)
+equivalent(
+    "kind = torch.accelerator.current_accelerator() if gpus else None",
+    "kind = torch.accelerator.current_accelerator() if not gpus else None",
+    because="on a CPU there is no GPU, and both are None",
 )
 
 
@@ -458,8 +589,134 @@ def isolated(fn, seed):
         put_back(kept)
 
 
+@mutant("makes cuDNN deterministic for good", caught_by=switches)
+def isolated(fn, seed):
+    kept = states()
+    try:
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+        seed_all(seed)
+        return fn()
+    finally:
+        put_back(kept)
+
+
+@mutant("sets PYTHONHASHSEED", caught_by=switches)
+def isolated(fn, seed):
+    kept = states()
+    try:
+        os.environ["PYTHONHASHSEED"] = str(seed)
+        seed_all(seed)
+        return fn()
+    finally:
+        put_back(kept)
+
+
+@mutant("switches deterministic algorithms on for the call", caught_by=switches)
+def isolated(fn, seed):
+    kept = states()
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        torch.use_deterministic_algorithms(True)
+        seed_all(seed)
+        return fn()
+    finally:
+        torch.use_deterministic_algorithms(before)
+        put_back(kept)
+
+
+@mutant("seeds from the hash of a string", caught_by=other_process)
+def isolated(fn, seed):
+    kept = states()
+    try:
+        seed_all(hash(f"isolated {seed}") % 2**32)
+        return fn()
+    finally:
+        put_back(kept)
+
+
+@mutant("mixes torch's old seed in", caught_by=repeats)
+def isolated(fn, seed):
+    kept = states()
+    try:
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed ^ torch.initial_seed())
+        return fn()
+    finally:
+        put_back(kept)
+
+
+@mutant("puts back torch and Python, and seeds NumPy from the clock again", caught_by=untouched)
+def isolated(fn, seed):
+    kept = states()
+    try:
+        seed_all(seed)
+        return fn()
+    finally:
+        put_back(kept)
+        np.random.seed()
+
+
+@mutant("calls fn once more after an exception", caught_by=on_exception)
+def isolated(fn, seed):
+    kept = states()
+    try:
+        seed_all(seed)
+        return fn()
+    except Exception:
+        return fn()
+    finally:
+        put_back(kept)
+
+
+@hinted(1, reaches=half_a_pair)
+def isolated(fn, seed):
+    python, numpy, torch_state = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    result = fn()
+    random.setstate(python)
+    np.random.set_state(numpy)
+    torch.set_rng_state(torch_state)
+    return result
+
+
 def gpu_states():
     return torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+
+
+@accepted("asks SeedSequence for three seeds")
+def isolated(fn, seed):
+    python, numpy = random.getstate(), np.random.get_state(legacy=False)
+    seeds = np.random.SeedSequence(seed).generate_state(3).tolist()
+    try:
+        with torch.random.fork_rng():
+            for seeder, own in zip(
+                (random.seed, np.random.seed, torch.manual_seed), seeds, strict=True
+            ):
+                seeder(own)
+            return fn()
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+
+@accepted("is a context manager and a call")
+def isolated(fn, seed):
+    @contextlib.contextmanager
+    def fence():
+        kept, gpus = states(), gpu_states()
+        seed_all(seed)
+        try:
+            yield
+        finally:
+            put_back(kept)
+            if gpus:
+                torch.cuda.set_rng_state_all(gpus)
+
+    with fence():
+        return fn()
 
 
 @accepted("keeps every state by hand")
