@@ -1,10 +1,13 @@
 """What every test gets: a home of its own and the same terminal everywhere."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tensortutor.runner import Runner, Settings
 
 # No deadlines: on a busy machine they fail for no fault of the code.
 settings.register_profile("tensortutor", deadline=None, derandomize="CI" in os.environ)
@@ -30,3 +33,12 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in UNWANTED:
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+@pytest.fixture(scope="session")
+def runner_on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """A runner with the usual settings. It takes two seconds to start, so tests share it."""
+    scratch = tmp_path_factory.mktemp("scratch")
+    with Runner(Settings(scratch=scratch, device="cpu", spares=2)) as runner:
+        runner.prepare()
+        yield runner

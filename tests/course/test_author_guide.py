@@ -11,7 +11,6 @@ from tensortutor.course.drills import read_drills
 from tensortutor.course.fences import PLAIN, PYTHON
 from tensortutor.course.reference_claims import check_reference, page_trials
 from tensortutor.course.verify import Broken, Proved, prove, verify
-from tensortutor.runner import Runner, Settings
 
 GUIDE = Path(__file__).parents[2] / "docs" / "writing-lessons.md"
 FENCE = re.compile(r"^(`{3,})([a-z]+)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
@@ -37,21 +36,19 @@ def write_course(root):
     return load_course(root, thorough=True)
 
 
-def test_the_examples_of_the_guide_hold(tmp_path):
+def test_the_examples_of_the_guide_hold(tmp_path, runner_on_cpu):
     course = write_course(tmp_path / "course")
     entries, of_atlas = check_atlas(course)
     pages, of_pages = check_reference(course)
     drills, of_drills = read_drills(course)
     assert [*of_atlas, *of_pages, *of_drills, *drill_problems(course, drills)] == []
-    with Runner(Settings(scratch=tmp_path / "scratch", spares=2)) as runner:
-        runner.prepare()
-        found = list(verify(course, course.lessons, runner, seeds=3))
-        others = [
-            *drill_trials(drills, 3),
-            *atlas_trials(course, entries, "cpu"),
-            *page_trials(pages),
-        ]
-        found += prove(course, others, runner)
+    found = list(verify(course, course.lessons, runner_on_cpu, seeds=3))
+    others = [
+        *drill_trials(drills, 3),
+        *atlas_trials(course, entries, "cpu"),
+        *page_trials(pages),
+    ]
+    found += prove(course, others, runner_on_cpu)
     assert [str(finding) for finding in found if isinstance(finding, Broken)] == []
     assert sum(type(finding) is Proved for finding in found) > 15
 

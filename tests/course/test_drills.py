@@ -8,7 +8,6 @@ from tensortutor.course.drills import answer_job, not_a_line, picture_job, read_
 from tensortutor.course.run_record import gather
 from tensortutor.course.verify import Broken, prove
 from tensortutor.protocol.drawings import CellGrid
-from tensortutor.runner import Runner, Settings
 from tests.course.tiny import Edit, copy_of_tiny
 
 FILE = "lessons/01_basics/drills.toml"
@@ -40,11 +39,9 @@ def with_drills(folder, *edits, text=DRILLS):
     return open_course(root)
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(tmp_path_factory.mktemp("scratch"), device="cpu")) as made:
-        made.prepare()
-        yield made
+@pytest.fixture
+def runner(runner_on_cpu):
+    return runner_on_cpu
 
 
 @pytest.fixture
@@ -64,7 +61,7 @@ def test_a_drill_uses_what_its_answer_names(drill):
     [
         ('lesson = "basics/means"', 'lesson = "basics/sums"', 3, "has no lesson 'basics/sums'"),
         ('answer = "x[:, -2:].flip(1)"', 'answer = "x["', 9, "no Python expression"),
-        ('answer = "x[:, -2:].flip(1)"', 'answer = "y + 1"', 5, "uses nothing"),
+        ("x = torch.randint(0, 10, (n, rng.randint(4, 6)))", "z = n", 5, "uses nothing"),
         ('answer = "x[:, -2:].flip(1)"', 'answer = "y = x"', 9, "cannot be an answer"),
         ("x = torch.randint", "x = torch.randint((", 5, "'given' is not Python"),
         ('because = "The first index counts rows."\n', "", 14, "lacks 'because'"),

@@ -11,7 +11,6 @@ from tensortutor.course.git_changes import NoHistory, changed_files
 from tensortutor.course.mutants import LibraryMissing, mutants_of
 from tensortutor.course.mutation_testing import Excused, Killed, Survived, Unsound, count, survivors
 from tensortutor.protocol.events import Finished
-from tensortutor.runner import Runner, Settings
 from tests.course.fake_runner import FakeRunner, judged, raised
 from tests.course.tiny import CHECKS, LESSON, TINY, Edit, copy_of_tiny, line_of
 from tests.test_cli import tensortutor
@@ -180,11 +179,9 @@ def test_without_the_library_a_sentence_says_what_to_install(monkeypatch):
 DIM = "return x - x.mean(dim=1, keepdim=True)"
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"))) as runner:
-        runner.prepare()
-        yield runner
+@pytest.fixture
+def runner(runner_on_cpu):
+    return runner_on_cpu
 
 
 def fates(root, runner, **options):

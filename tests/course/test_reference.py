@@ -6,7 +6,6 @@ from tensortutor.course.catalog import load_course, read_course
 from tensortutor.course.reference import names_of, read_reference
 from tensortutor.course.reference_claims import check_reference, page_trials
 from tensortutor.course.verify import Broken, Proved, prove
-from tensortutor.runner import Runner, Settings
 from tests.course.tiny import TINY, Edit, copy_of_tiny, line_of
 
 PAGE = "lessons/reference/01_reduce.md"
@@ -139,11 +138,9 @@ def test_a_course_without_a_reference_has_no_pages(tmp_path):
 # --- proving ---
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), spares=2)) as runner:
-        runner.prepare()
-        yield runner
+@pytest.fixture
+def runner(runner_on_cpu):
+    return runner_on_cpu
 
 
 def proved(root, runner):

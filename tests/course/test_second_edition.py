@@ -9,7 +9,6 @@ import pytest
 from tensortutor.course.catalog import load_course, open_course, read_course
 from tensortutor.course.verify import Broken, Proved, Skipped, verify
 from tensortutor.protocol.jobs import Limits
-from tensortutor.runner import Runner, Settings
 from tests.course.tiny import Edit, line_of
 
 SECOND = Path(__file__).parent / "data" / "second"
@@ -173,11 +172,9 @@ def test_the_minutes_are_the_same_before_a_lesson_is_read():
     assert opened.minutes == loaded.minutes > 5
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), spares=2)) as runner:
-        runner.prepare()
-        yield runner
+@pytest.fixture
+def runner(runner_on_cpu):
+    return runner_on_cpu
 
 
 def prove(root, runner):

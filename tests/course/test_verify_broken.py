@@ -7,15 +7,12 @@ import pytest
 from tensortutor.course.catalog import load_course, open_course, read_course
 from tensortutor.course.verify import Proved, verify
 from tensortutor.protocol.jobs import Limits
-from tensortutor.runner import Runner, Settings
 from tests.course.tiny import CHECKS, FIX, FIX_CHECKS, LESSON, TINY, Edit, copy_of_tiny, line_of
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), spares=2)) as runner:
-        runner.prepare()
-        yield runner
+@pytest.fixture
+def runner(runner_on_cpu):
+    return runner_on_cpu
 
 
 def gate(root, lesson, runner):

@@ -1,13 +1,13 @@
 """One Runner for all tests of the lens, and the events of a program under it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tensortutor.protocol.events import Event
 from tensortutor.protocol.jobs import Job, Look
-from tensortutor.runner import Runner, Settings
+from tensortutor.runner import Runner
 
 EVERYTHING = Look(trace=True, names=True)
 
@@ -25,18 +25,11 @@ class Seen(list[Event]):
         return not any(isinstance(event, kind) for event in self)
 
 
-@pytest.fixture(scope="session")
-def lens_runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), device="cpu")) as runner:
-        runner.prepare()
-        yield runner
-
-
 @pytest.fixture
-def look(lens_runner: Runner) -> Callable[..., Seen]:
+def look(runner_on_cpu: Runner) -> Callable[..., Seen]:
     """Run a program under the lens."""
 
     def look(source: str, look: Look = EVERYTHING, **more: Any) -> Seen:
-        return Seen(lens_runner.start(Job(source, look=look, **more)))
+        return Seen(runner_on_cpu.start(Job(source, look=look, **more)))
 
     return look

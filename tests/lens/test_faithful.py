@@ -33,7 +33,7 @@ ONE_LEVEL = "Below 3.11 a tracer's call is what goes too deep first: the error e
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_does_what_plain_python_does(lens_runner, folder, name, request):
+def test_a_program_does_what_plain_python_does(runner_on_cpu, folder, name, request):
     if name == DEEPEST and sys.version_info < (3, 11):
         request.applymarker(pytest.mark.xfail(reason=ONE_LEVEL, strict=True))
     about, source = case(name)
@@ -41,7 +41,7 @@ def test_a_program_does_what_plain_python_does(lens_runner, folder, name, reques
     for plain in plain_runs(name, folder / name):
         limits = Limits(**{"wall_s": 60.0, **about.limits})
         job = Job(source, FILE, about.arguments, scratch=f"lens.{name}", limits=limits)
-        events = list(lens_runner.start(replace(job, look=Look(trace=True, names=True))))
+        events = list(runner_on_cpu.start(replace(job, look=Look(trace=True, names=True))))
         finished = events[-1]
         assert isinstance(finished, Finished)
         out = text_of(events, "stdout").encode("utf-8", "surrogateescape")

@@ -89,12 +89,12 @@ def batched():
 
 
 @pytest.fixture(scope="module")
-def odd(lens_runner):
+def odd(runner_on_cpu):
     """All odd tensors in one run: name -> what is told."""
     from tensortutor.protocol.jobs import Job
 
     source = HEAD + "".join(f"{name} = {make}\n" for name, (make, _, _) in ODD.items())
-    seen = list(lens_runner.start(Job(source, look=NAMES)))
+    seen = list(runner_on_cpu.start(Job(source, look=NAMES)))
     assert [e.text for e in seen if isinstance(e, Output)] == []
     (tensors,) = (event for event in seen if isinstance(event, Tensors))
     assert tensors.note == ""

@@ -27,10 +27,10 @@ print("end")
 
 
 @pytest.fixture(scope="module")
-def training(lens_runner):
+def training(runner_on_cpu):
     from tensortutor.protocol.jobs import Job
 
-    return list(lens_runner.start(Job(TRAIN, look=PROFILE)))
+    return list(runner_on_cpu.start(Job(TRAIN, look=PROFILE)))
 
 
 def profile_of(events):

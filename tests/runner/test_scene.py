@@ -6,7 +6,6 @@ import pytest
 
 from tensortutor.protocol.events import Finished, Judged, Output, Raised, Verdict, Warned
 from tensortutor.protocol.jobs import Job, Judge
-from tensortutor.runner import Runner, Settings
 
 NET = """
 import torch
@@ -27,11 +26,9 @@ net = Net()
 """
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory):
-    with Runner(Settings(scratch=tmp_path_factory.mktemp("scratch"), device="cpu")) as runner:
-        runner.prepare()
-        yield runner
+@pytest.fixture
+def runner(runner_on_cpu):
+    return runner_on_cpu
 
 
 def scene_of(runner, source, kind=Raised):

@@ -4,7 +4,6 @@ import pytest
 
 from tensortutor.course.catalog import open_course
 from tensortutor.learner import progress as progress_module
-from tensortutor.runner import Runner, Settings
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.review import ReviewScreen
 from tensortutor.ui.widgets.drawings import DrawingView
@@ -29,13 +28,6 @@ def drilled(setting, tmp_path, monkeypatch):
     return setting
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory):
-    with Runner(Settings(tmp_path_factory.mktemp("scratch"), device="cpu")) as made:
-        made.prepare()
-        yield made
-
-
 async def open_review(pilot, until):
     app = pilot.app
     await until(pilot, lambda: isinstance(app.screen, HomeScreen))
@@ -55,8 +47,8 @@ async def judged(pilot, until, line):
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_due_drill_is_drawn_and_a_line_is_judged(drilled, until, real, size):
-    drilled.runner = real
+async def test_a_due_drill_is_drawn_and_a_line_is_judged(drilled, until, runner_on_cpu, size):
+    drilled.runner = runner_on_cpu
     async with drilled.app().run_test(size=size) as pilot:
         screen = await open_review(pilot, until)
         await until(pilot, lambda: len(screen.query(DrawingView)) == 2, tries=2000)
