@@ -182,6 +182,8 @@ def pytorch(session: Session) -> Iterator[Finding]:
     interpreter = place.interpreter if place else session.options.python or sys.executable
     if place is not None:
         job = f", job {place.job} of Slurm" if place.job else ""
+        if status.ends_in_s is not None:
+            job += f" that ends in {status.ends_in_s / 60:.0f} min"
         value = f"{place.host}{job}, PyTorch was loaded in {place.load_s:.1f} s"
         yield Finding("place", "ok", value)
     value = f"{status.torch}, Python {status.python}, {interpreter}"

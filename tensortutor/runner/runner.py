@@ -36,7 +36,7 @@ class Status:
     because nothing confines a program here; `allow_limits` is the way on. caution: what to know of
     this torch, or "". why_no_card: why a PyTorch with CUDA sees no card, or "". place: where
     programs run, or None for this machine. waiting_for: what has to happen before it can be loaded
-    there, or "".
+    there, or "". ends_in_s: until the job there ends, None if no end is known.
     """
 
     state: str
@@ -51,6 +51,7 @@ class Status:
     why_no_card: str = ""
     place: PlaceInfo | None = None
     waiting_for: str = ""
+    ends_in_s: float | None = None
 
 
 class Runner:
@@ -90,6 +91,7 @@ class Runner:
                 devices=devices_of(zygote.ready.devices), torch=zygote.ready.torch,
                 python=zygote.ready.python, caution=caution(zygote.ready.torch),
                 why_no_card=zygote.ready.why_no_card, place=zygote.ready.place,
+                ends_in_s=zygote.ends_in_s,
             )  # fmt: skip
 
     @property

@@ -6,6 +6,7 @@ import select
 import socket
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +81,7 @@ class Zygote:
         self._asked: deque[tuple[str, frozenset[str]]] = deque()
         self._modules = frozenset(SLOW_MODULES if setup.preload else ())
         self._ready: Ready | None = None
+        self._ready_at = 0.0
         self._foreseen: Foresee | None = None
         self._failure = ""
         self._needs_consent = False
@@ -100,6 +102,14 @@ class Zygote:
     def ready(self) -> Ready | None:
         """What it said when torch was there; None before."""
         return self._ready
+
+    @property
+    def ends_in_s(self) -> float | None:
+        """Seconds until the job that it runs in ends, None if no end is known."""
+        place = self._ready.place if self._ready is not None else None
+        if place is None or not place.left_s:
+            return None
+        return max(0.0, place.left_s - (time.monotonic() - self._ready_at))
 
     @property
     def waiting_for(self) -> str:
@@ -231,6 +241,7 @@ class Zygote:
     def _handle(self, message: Any, descriptors: "deque[int]") -> None:
         with self._changed:
             if isinstance(message, Ready):
+                self._ready_at = time.monotonic()
                 self._ready = message
             elif isinstance(message, Waiting):
                 self._waiting_for = message.reason

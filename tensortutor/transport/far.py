@@ -30,6 +30,7 @@ from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.launch import Launch, plan
 from tensortutor.runner.sandbox import library_packages
 from tensortutor.transport.mux import MESSAGE, OPEN, Line, Mux
+from tensortutor.transport.slurm import seconds_left
 
 LONGEST_START_S = 600.0
 """Torch on a network file system that many nodes read at once."""
@@ -150,9 +151,10 @@ class Far:
 
     def _place(self) -> PlaceInfo:
         assert self._launch is not None
+        job = os.environ.get("SLURM_JOB_ID", "")
         return PlaceInfo(
             platform.node(), sys.executable, self._launch.layer.name, self._launch.layer.why,
-            library_packages(), time.monotonic() - self._began, os.environ.get("SLURM_JOB_ID", ""),
+            library_packages(), time.monotonic() - self._began, job, seconds_left(job),
         )  # fmt: skip
 
     # --- the end ---

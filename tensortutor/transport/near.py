@@ -5,7 +5,6 @@ import json
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +17,9 @@ from tensortutor.options import Place
 from tensortutor.protocol.framing import encode
 from tensortutor.protocol.setup import Exited, Failed, Waiting, message_to_json
 from tensortutor.transport.bootstrap import MAGIC, pack, script
+from tensortutor.transport.dial_back import STDIO, Listener
 from tensortutor.transport.mux import CHUNK, MESSAGE, Line, Mux
+from tensortutor.transport.slurm import why_queued
 
 OLDEST_PYTHON = (3, 10)
 START_S = 60.0
@@ -96,11 +97,8 @@ class Near:
             errors = Errors(process)
             patience_s = 0.0  # nothing of ours runs there yet that would have to clean up
             try:
-                self._shake_hands(process, errors)
-                assert process.stdin is not None
-                assert process.stdout is not None
+                stream = self._shake_hands(process, errors)
                 patience_s = CLEAN_UP_S
-                stream = process.stdout.fileno(), process.stdin.fileno()
                 carrier = Carrier(self._control, *stream)
                 if lost := carrier.carry(setup):
                     why = (errors.last() or lost).rstrip(".")
@@ -114,8 +112,11 @@ class Near:
 
     # --- before the stream is ours ---
 
-    def _shake_hands(self, process: "subprocess.Popen[bytes]", errors: Errors) -> None:
-        """Start the far end. Raises Lost."""
+    def _shake_hands(self, process: "subprocess.Popen[bytes]", errors: Errors) -> tuple[int, int]:
+        """Start the far end. Returns the stream to it: where to read and where to write.
+
+        Raises Lost.
+        """
         assert process.stdin is not None
         assert process.stdout is not None
         source, sink = process.stdout.fileno(), process.stdin.fileno()
@@ -142,6 +143,28 @@ class Near:
             raise Lost(self._why_no_answer(errors, "ended")) from None
         if answer != "start":
             raise Lost(f"{self._place.name} speaks another version of this protocol: {answer}.")
+        return self._choose_stream(source, sink, errors)
+
+    def _choose_stream(self, source: int, sink: int, errors: Errors) -> tuple[int, int]:
+        """That of the launch command, or a connection back from there where it is slow (srun)."""
+        listener = None
+        if program_of(self._place.launch) == "srun":
+            with contextlib.suppress(OSError):  # without sockets srun's stream has to do
+                listener = Listener()
+        try:
+            self._write(sink, STDIO if listener is None else listener.offer)
+            answer = self._word(source, errors)
+            if answer == "stdio" or listener is None:
+                return source, sink
+            connection = listener.connection().detach()
+            return connection, os.dup(connection)
+        except BrokenPipeError:
+            raise Lost(self._why_no_answer(errors, "ended")) from None
+        except OSError as error:
+            raise Lost(f"The connection to {self._place.name} broke: {error}.") from None
+        finally:
+            if listener is not None:
+                listener.close()
 
     def _write(self, sink: int, data: bytes) -> None:
         """Raises Lost if nothing of it is taken for START_S, BrokenPipeError, Gone."""
@@ -269,7 +292,7 @@ def tell(control: socket.socket, message: object) -> None:
 def launch_command(words: Sequence[str]) -> list[str]:
     """The command to start: what is known to be needed for a stream of bytes, and a shell."""
     first, *rest = words
-    name = os.path.basename(first)
+    name = program_of(words)
     extra: list[str] = []
     if name == "srun":
         extra = ["-u", "-n1"]  # without -u its output waits for a newline
@@ -280,16 +303,9 @@ def launch_command(words: Sequence[str]) -> list[str]:
     return [first, *extra, *rest, "sh"]
 
 
-def why_queued(job: str) -> str:
-    """What Slurm says about a job that waits."""
-    reason = ""
-    if shutil.which("squeue"):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            done = subprocess.run(
-                ["squeue", "-h", "-j", job, "-o", "%r"], capture_output=True, text=True, timeout=5
-            )
-            reason = done.stdout.strip()
-    return f"waiting for Slurm: {reason or 'in the queue'} (job {job})"
+def program_of(launch: Sequence[str]) -> str:
+    """The name of the program that a launch command starts."""
+    return os.path.basename(launch[0])
 
 
 def end(process: "subprocess.Popen[bytes]", patience_s: float) -> None:

@@ -99,6 +99,7 @@ class TutorApp(SearchApp):
         self._notices = (*notices, *self.settings.notices)
         self._said_failure = False
         self._said_caution = False
+        self._said_end = False
         self.animation_level = "full" if self.settings.motion else "none"
         for own_theme in theme.THEMES:
             self.register_theme(own_theme)
@@ -182,6 +183,13 @@ class TutorApp(SearchApp):
             else:
                 self.tell(status.why)
         self._said_failure = status.state == "failed"
+        ends_soon = bool(describe.ends_soon(status))
+        if ends_soon and not self._said_end and status.place is not None:
+            self.tell(
+                f"The {describe.ends_soon(status)}, on {status.place.host}. What you write stays; "
+                "the next run after that asks for a new place."
+            )
+        self._said_end = ends_soon
         if status.caution and not self._said_caution:
             self._said_caution = True
             self.tell(status.caution)

@@ -1,5 +1,6 @@
 """Short words for states, times and devices."""
 
+import math
 from collections.abc import Iterable
 
 from tensortutor.course.model import Chapter, Course, Lesson
@@ -7,6 +8,8 @@ from tensortutor.ui.protocols import Device, Status
 from tensortutor.ui.terminal import symbols
 
 GIB = 1 << 30
+SOON_S = 600.0
+"""Before the end of a job its minutes stand in the place of the layer."""
 DEVICE_WORDS = {
     "any": "any device",
     "cpu": "CPU",
@@ -113,13 +116,21 @@ def device(one: Device) -> str:
     return " ".join(part for part in parts if part)
 
 
+def ends_soon(now: Status) -> str:
+    """In how many minutes the job ends in which programs run, "" if that is not soon."""
+    if now.ends_in_s is None or now.ends_in_s > SOON_S:
+        return ""
+    return f"job ends in {math.ceil(now.ends_in_s / 60)} min"
+
+
 def status(now: Status) -> str:
     """The runner's state for the corner of a screen."""
     if now.state == "failed":
         return f"{symbols.current().failed} PyTorch is not available"
     if now.state == "ready" and now.device is not None:
-        where = f"{now.place.host} {symbols.current().dot} " if now.place is not None else ""
-        return f"{where}{now.layer} {symbols.current().dot} {device(now.device)}"
+        dot = symbols.current().dot
+        where = f"{now.place.host} {dot} " if now.place is not None else ""
+        return f"{where}{ends_soon(now) or now.layer} {dot} {device(now.device)}"
     if now.state == "loading" and now.waiting_for:
         return now.waiting_for
     return "PyTorch is loading" if now.state == "loading" else ""

@@ -61,6 +61,10 @@ class Status(Protocol):
         """What has to happen before PyTorch can be loaded in that place, or ""."""
 
     @property
+    def ends_in_s(self) -> float | None:
+        """Seconds until the job in that place ends, None if no end is known."""
+
+    @property
     def needs_consent(self) -> bool:
         """It failed because nothing confines a program here, and waits for `allow_limits`."""
 

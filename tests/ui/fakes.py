@@ -36,6 +36,7 @@ class FakeStatus:
     caution: str = ""
     place: PlaceInfo | None = None
     waiting_for: str = ""
+    ends_in_s: float | None = None
 
 
 DONE = Finished("done", 0, "The program is done.", 12.0)

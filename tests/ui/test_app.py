@@ -57,6 +57,14 @@ async def test_the_footer_names_device_and_layer(setting, until):
         there = PlaceInfo("gpu7", "/py", "landlock", "", (), 9.0)
         setting.runner.status = FakeStatus(device=FakeDevice(), layer="landlock", place=there)
         await until(pilot, lambda: "gpu7 · landlock · cpu" in bar(app))
+        soon = FakeStatus(device=FakeDevice(), layer="landlock", place=there, ends_in_s=541.0)
+        setting.runner.status = soon
+        await until(pilot, lambda: told(app))
+        assert app.device_word == "gpu7 · job ends in 10 min · cpu"
+        app._poll()
+        await pilot.pause()
+        (said,) = told(app)
+        assert said.startswith("The job ends in 10 min, on gpu7. What you write stays")
 
 
 def bar(app) -> str:

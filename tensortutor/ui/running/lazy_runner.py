@@ -25,6 +25,7 @@ class Cold:
     caution: str = ""
     place: None = None
     waiting_for: str = ""
+    ends_in_s: float | None = None
 
 
 class LazyRunner:
