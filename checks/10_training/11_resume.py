@@ -1,4 +1,4 @@
-"""Judges lessons/10_training/10_resume.md."""
+"""Judges lessons/10_training/11_resume.md."""
 
 import copy
 import os
