@@ -1,10 +1,9 @@
 """Judges lessons/10_training/11_resume.md."""
 
-import copy
-import os
-import pathlib
+import io
+import itertools
 import pickle
-import tempfile
+import random
 
 import torch
 from torch import nn
@@ -12,681 +11,672 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     equivalent,
+    expect_dtype,
     expect_equal,
-    expect_raises,
     expect_true,
     fail,
+    hinted,
     mutant,
 )
 
-shows = ["modules/save_load"]
+background("A run draws its orders from one generator")
 
-PLAIN = "weights_only=True reads tensors, containers and plain values. Save state_dict()s, no "
-PLAIN += "objects of classes."
-MOMENTS = "The optimizer has a state_dict() too: moments, step counts, and its groups with lr."
-SCHEDULE = "The schedule counts its own steps, and has a state_dict() as well."
-DICE = "torch.get_rng_state() is the state of the CPU's generator, torch.cuda.get_rng_state_all() "
-DICE += "that of each GPU. set_... puts them back. A seed is where a generator began, not where it "
-DICE += "stands."
-WHOLE = "torch.save empties the file that it writes to. Write another one, and give it the name "
-WHOLE += "with os.replace when it is complete."
-PARTS = "Take every part out of the file before the first one is put back: a missing one then "
-PARTS += "raises while the run is still what it was."
-FIRST = "Let torch.load read the whole file before anything is changed, and let its error pass."
-
-
-def build(rng, device, kind="adam"):
-    """(model, opt, sched), each time with other weights; kind: "adam" or "sgd"."""
-    drop = 0.4 if device.type in ("cpu", "cuda") else 0.0
-    model = nn.Sequential(nn.Linear(3, 6), nn.Dropout(drop), nn.Linear(6, 1)).to(device)
-    if kind == "adam":
-        opt = torch.optim.Adam(model.parameters(), lr=0.05, weight_decay=0.01)
-        return model, opt, torch.optim.lr_scheduler.StepLR(opt, 2, gamma=0.5)
-    groups = [{"params": model[0].parameters(), "lr": 0.02}, {"params": model[2].parameters()}]
-    opt = torch.optim.SGD(groups, lr=0.05, momentum=0.9)
-    return model, opt, torch.optim.lr_scheduler.CosineAnnealingLR(opt, 12)
+PLACE = (
+    "The order of an epoch is drawn as a whole when the epoch begins. A state that was read after "
+    "that draws the next order. Keep the generator's state from before the draw, and how much of "
+    "the order is done, this batch included."
+)
+ENDS = "After an epoch's last batch, which may be short, comes the first of the next epoch."
+ALL = "The state holds all that the stream needs: the new stream may have another seed."
+DICE = (
+    "torch.get_rng_state() is the state of the CPU's generator, torch.cuda.get_rng_state_all() "
+    "that of each GPU. set_... puts them back. A seed is where a generator began, not where it "
+    "stands."
+)
+PYTHON = "random.getstate() tells where Python's generator stands, random.setstate(s) puts it back."
+LARGE = (
+    "The state holds numbers of the order. The order can be drawn again: from the generator's "
+    "state before it was drawn."
+)
+OWN = "Draw from a torch.Generator of the stream's own, passed on as generator=."
+PLAIN = "weights_only=True reads tensors, containers and plain values, no objects of other classes."
 
 
-def train(run, steps, device):
-    """So many steps on noise; the losses as numbers."""
-    model, opt, sched = run
-    losses = []
-    for _ in range(steps):
-        x = torch.randn(5, 3).to(device)  # from the CPU's generator
-        loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
-        sched.step()
-        losses.append(loss.item())
-    return losses
+def take(batches, count):
+    """The next (batch, state) pairs, each as it was when it was yielded."""
+    pairs = list(itertools.islice(batches, count))
+    message = f"the stream ends after {len(pairs)} batches, and {count} were asked for"
+    expect_true(len(pairs) == count, message, hint=ENDS)
+    return pairs
+
+
+def begin(answer, *args):
+    batches = answer.stream(*args)
+    expect_true(
+        hasattr(batches, "__next__"),
+        "stream(...) returns nothing that next() can be called on",
+        hint="A function with a `yield` in it returns such an iterator.",
+    )
+    return batches
+
+
+def indices(pairs):
+    """The batches alone, as lists."""
+    return [batch.tolist() for batch, _ in pairs]
+
+
+def steps_of(n, size):
+    """How many batches an epoch has."""
+    return -(-n // size)
+
+
+def through_a_file(state, what):
+    """What torch.load reads of what torch.save wrote, on the CPU, and its size in bytes."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    length = len(file.getvalue())
+    file.seek(0)
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True), length
+    except pickle.UnpicklingError as error:
+        words = str(error).partition("Unsupported ")[2].partition(" was")[0]
+        fail(f"torch.load refuses {what}: unsupported {words}", hint=PLAIN)
 
 
 def elsewhere_in_time(rng):
     """Another day: the generators stand somewhere else."""
     torch.manual_seed(rng.randrange(2**31))
+    random.seed(rng.randrange(2**31))
 
 
-def numbers(run):
-    """All that the three parts say about themselves, as copies."""
-    model, opt, sched = run
-    states = {"model": model.state_dict(), "opt": opt.state_dict(), "sched": sched.state_dict()}
-    return clone(states)
+@check(
+    "an epoch has every index once, in another order than before",
+    holds=[
+        "Write the `stream` of its batches",
+        "n: int, samples; size: int, the length of a batch; from 1 on",
+        "1-D int64 tensor of indices",
+        "In an epoch's last batch there may be fewer.",
+        "Each epoch has every index from 0 to n - 1 once, in another order than the epoch before",
+        "Yield (batch, state), epoch after epoch, without end.",
+    ],
+    both_sides=True,
+)
+def epochs(answer, rng, device):
+    sizes = [(rng.randrange(20, 40), 6), (24, 6), (7, 1), (1, 1), (5, 9), (1, 3)]
+    for n, size in sizes:
+        per, seed = steps_of(n, size), rng.randrange(2**31)
+        pairs = take(begin(answer, n, size, seed), 3 * per)
+        for batch, _ in pairs:
+            expect_dtype(batch, torch.int64, name="a batch")
+        lengths = [tuple(batch.shape) for batch, _ in pairs]
+        wanted = [(min(size, n - k),) for k in range(0, n, size)] * 3
+        name = f"the list of the batches' shapes, with n={n} and size={size}"
+        expect_equal(lengths, wanted, name=name, hint=ENDS)
+        orders = [list(itertools.chain(*indices(pairs[e * per : (e + 1) * per]))) for e in range(3)]
+        for order in orders:
+            name = f"the sorted indices of an epoch of {n}"
+            expect_equal(sorted(order), list(range(n)), name=name)
+        for old, new in itertools.pairwise(orders):
+            message = f"two epochs of {n} samples have the same order"
+            expect_true(n < 20 or old != new, message, hint="Draw a new order for each epoch.")
 
 
-def clone(value):
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: clone(item) for key, item in value.items()}
-    return [clone(item) for item in value] if isinstance(value, (list, tuple)) else value
+@check(
+    "a stream that begins in the middle of an epoch goes on where the other stood",
+    holds=[
+        "where the stream stands after this batch",
+        "A stream that begins with it yields the same batches as this one from here on.",
+    ],
+)
+def middle(answer, rng, device):
+    n, size = rng.randrange(20, 40), rng.randrange(3, 6)
+    per, seed = steps_of(n, size), rng.randrange(2**31)
+    for done in (2, per + 1, per + 3):
+        batches = begin(answer, n, size, seed)
+        _, state = take(batches, done)[-1]
+        wanted = indices(take(batches, 2 * per))
+        got = indices(take(begin(answer, n, size, seed, state), 2 * per))
+        name = f"the list of the next batches, {done % per} of {per} of the epoch done,"
+        expect_equal(got, wanted, name=name, hint=PLACE)
 
 
-def folder():
-    return tempfile.TemporaryDirectory()
+@check(
+    "a stream that begins between two epochs goes on where the other stood",
+    holds="A stream that begins with it yields the same batches as this one from here on.",
+)
+def between(answer, rng, device):
+    for n, size in ((rng.randrange(20, 40), 5), (24, 6), (3, 5), (6, 1), (1, 1)):
+        per, seed = steps_of(n, size), rng.randrange(2**31)
+        for done in (1, per, 2 * per, 2 * per - 1 or 1):
+            batches = begin(answer, n, size, seed)
+            _, state = take(batches, done)[-1]
+            wanted = indices(take(batches, 2 * per))
+            got = indices(take(begin(answer, n, size, seed, state), 2 * per))
+            name = f"the list of the next batches after {done} batches (n={n}, size={size})"
+            expect_equal(got, wanted, name=name, hint=f"{ENDS} {PLACE}")
 
 
-def save(answer, path, run, step):
-    answer.save_state(path, *run, step)
-    message = "after save_state there is no file at path"
-    expect_true(os.path.isfile(path), message, hint="The file is called exactly path.")
+@check(
+    "a state suffices, whatever the seed of the stream that takes it",
+    holds="None to begin, or one that a stream of the same n and size has yielded, whatever its "
+    "seed",
+    both_sides=True,
+)
+def other_seed(answer, rng, device):
+    n, size, seed = rng.randrange(20, 40), rng.randrange(3, 6), rng.randrange(2**30)
+    first = indices(take(begin(answer, n, size, seed), 3))
+    again = indices(take(begin(answer, n, size, seed, None), 3))
+    expect_equal(again, first, name="the list of the batches of a second stream with the seed")
+    other = indices(take(begin(answer, n, size, seed + 1), 3))
+    message = "streams of two seeds yield the same batches"
+    expect_true(other != first, message, hint="The stream's generator is seeded with seed.")
+    batches = begin(answer, n, size, seed)
+    _, state = take(batches, 4)[-1]
+    wanted = take(batches, 12)
+    resumed = begin(answer, n, size, seed + 1, state)
+    got = take(resumed, 5)
+    name = "the list of the next batches, in a stream of another seed,"
+    expect_equal(indices(got), indices(wanted[:5]), name=name, hint=ALL)
+    once_more = begin(answer, n, size, 0, got[-1][1])
+    name = "the list of the next batches of a run that was resumed twice"
+    expect_equal(indices(take(once_more, 7)), indices(wanted[5:]), name=name, hint=ALL)
 
 
-def load(answer, path, run):
-    """What load_state returns; a file that it cannot open, as a sentence."""
-    try:
-        return answer.load_state(path, *run)
-    except pickle.UnpicklingError as error:
-        words = str(error).partition("Unsupported ")[2].partition(" was")[0]
-        fail(f"load_state cannot open what save_state wrote: unsupported {words}", hint=PLAIN)
+@check(
+    "a state that was yielded does not change any more",
+    holds="It does not change any more",
+)
+def stays(answer, rng, device):
+    n, size, seed = rng.randrange(20, 40), rng.randrange(3, 6), rng.randrange(2**31)
+    batches = begin(answer, n, size, seed)
+    pairs = take(batches, 5)
+    wanted = indices(pairs[3:]) + indices(take(batches, 9))
+    hint = "Every yield needs a dict of its own. One that is written to again changes the states "
+    hint += "that were handed out."
+    got = indices(take(begin(answer, n, size, seed, pairs[2][1]), 11))
+    expect_equal(got, wanted, name="the list of the batches from an earlier state", hint=hint)
+    got = indices(take(begin(answer, n, size, seed, pairs[2][1]), 11))
+    expect_equal(got, wanted, name="the list of the batches from a state used twice", hint=hint)
 
 
-def resumed(answer, rng, device, kind="adam", steps=5):
-    """(the run that was saved, another one that was loaded from its file)."""
-    one = build(rng, device, kind)
-    train(one, steps, device)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        save(answer, path, one, steps)
-        elsewhere_in_time(rng)
-        other = build(rng, device, kind)
-        load(answer, path, other)
-    return one, other
+@check(
+    "a state goes through a file, and is small",
+    holds=[
+        "it is as large for 100,000 samples as for 10",
+        "torch.save can write it and torch.load read it with weights_only=True",
+        "maybe from a file",
+    ],
+)
+def small(answer, rng, device):
+    n, size, seed = rng.randrange(20, 40), rng.randrange(3, 6), rng.randrange(2**31)
+    batches = begin(answer, n, size, seed)
+    found, _ = through_a_file(take(batches, 3)[-1][1], "the stream's state")
+    wanted = indices(take(batches, 9))
+    got = indices(take(begin(answer, n, size, 0, found), 9))
+    expect_equal(got, wanted, name="the list of the batches from a state in a file", hint=ALL)
+    lengths = []
+    for samples in (10, 100_000):
+        _, state = take(begin(answer, samples, 4, seed), 2)[-1]
+        lengths.append(through_a_file(state, "the stream's state")[1])
+    message = f"the state takes {lengths[0]:,} bytes for 10 samples, {lengths[1]:,} for 100,000"
+    expect_true(abs(lengths[1] - lengths[0]) < 1000, message, hint=LARGE)
 
 
-@check("the file opens with weights_only=True")
-def opens(answer, rng, device):
-    run = build(rng, device)
-    train(run, 2, device)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        save(answer, path, run, 2)
-        try:
-            torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            words = str(error).partition("Unsupported ")[2].partition(" was")[0]
-            fail(f"torch.load refuses the file: unsupported {words}", hint=PLAIN)
+@check(
+    "the stream moves no generator but its own",
+    holds=[
+        "torch's default generator and Python's random are not moved",
+        "seed: int, for a generator of the stream's own",
+    ],
+)
+def quiet(answer, rng, device):
+    n, size = rng.randrange(20, 40), rng.randrange(3, 6)
+    elsewhere_in_time(rng)
+    before, python = torch.get_rng_state(), random.getstate()
+    batches = begin(answer, n, size, rng.randrange(2**31))
+    _, state = take(batches, 12)[-1]
+    take(begin(answer, n, size, 5, state), 12)
+    moved = not torch.equal(torch.get_rng_state(), before)
+    expect_true(not moved, "torch's default generator has moved", hint=OWN)
+    expect_true(random.getstate() == python, "Python's random has moved", hint=OWN)
+    wanted = indices(take(begin(answer, n, size, 5, state), 6))
+    between_them = begin(answer, n, size, 5, state)
+    got = []
+    for _ in range(6):
+        got.append(next(between_them)[0].tolist())
+        torch.rand(3), random.random()
+    name = "the list of the batches, while others draw,"
+    expect_equal(got, wanted, name=name, hint=OWN)
 
 
-@check("parameters and buffers come back, and the step")
-def weights(answer, rng, device):
-    one, other = (nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).to(device) for _ in range(2))
-    for t in one.state_dict().values():
-        t.copy_(torch.randn(t.shape) * 9)  # the count of batches becomes a whole number
-    runs = []
-    for model in (one, other):
-        opt = torch.optim.SGD(model.parameters(), lr=0.1)
-        runs.append((model, opt, torch.optim.lr_scheduler.StepLR(opt, 3)))
-    held, step = list(other.parameters()), rng.randrange(1, 10**6)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        save(answer, path, runs[0], step)
-        found = load(answer, path, runs[1])
-    expect_equal(found, step, name="the step", hint="What save_state was given.")
-    wanted = one.state_dict()
-    for name, t in other.state_dict().items():
-        expect_equal(t, wanted[name], name=f"{name} after loading", hint="model.state_dict() has "
-                     "parameters and buffers; load_state_dict copies them in.")  # fmt: skip
-    same = all(a is b for a, b in zip(held, other.parameters(), strict=True))
-    hint = "The optimizer holds these objects. Copy into them."
-    expect_true(same, "a Parameter is another object after loading", hint=hint)
+def read_chance(answer):
+    """What random_state returns; reading it moves nothing."""
+    before = torch.get_rng_state(), random.getstate()
+    state = answer.random_state()
+    after = torch.get_rng_state(), random.getstate()
+    same = torch.equal(before[0], after[0]) and before[1] == after[1]
+    expect_true(same, "random_state has moved a generator", hint="Reading a state draws nothing.")
+    return state
 
 
-@check("the optimizer's moments and groups come back")
-def moments(answer, rng, device):
-    for kind in ("adam", "sgd"):
-        one, other = resumed(answer, rng, device, kind)
-        wanted, got = numbers(one)["opt"], numbers(other)["opt"]
-        expect_equal(len(got["state"]), len(wanted["state"]),
-                     name="the number of parameters of which the optimizer has moments",
-                     hint=MOMENTS)  # fmt: skip
-        for i, state in wanted["state"].items():
-            for key, value in state.items():
-                name = f"{key} of parameter {i} in the optimizer"
-                expect_equal(got["state"][i][key], value, name=name, hint=MOMENTS)
-        for i, group in enumerate(wanted["param_groups"]):
-            lr = got["param_groups"][i]["lr"]
-            expect_equal(lr, group["lr"], name=f"lr of the optimizer's group {i}", hint=MOMENTS)
+def draws(device):
+    return [torch.rand(4), torch.rand(4, device=device).cpu(), torch.randperm(9)]
 
 
-@check("the schedule goes on where it stood")
-def schedule(answer, rng, device):
-    for kind in ("adam", "sgd"):
-        one, other = resumed(answer, rng, device, kind)
-        rates = []
-        for _, opt, sched in (one, other):
-            rates.append([])
-            for _ in range(5):
-                opt.step()
-                sched.step()
-                rates[-1].append([group["lr"] for group in opt.param_groups])
-        expect_equal(rates[1], rates[0], name="the list of the next learning rates", hint=SCHEDULE)
-
-
-@check("the generators go on where they stood")
+@check(
+    "torch's generators go on where they stood",
+    holds=[
+        "Write the `stream` of its batches, and the pair that saves and restores all other chance.",
+        "the CPU's generator, that of each GPU",
+        "Put them to where random_state() found them.",
+    ],
+    both_sides=True,
+)
 def generators(answer, rng, device):
-    run = build(rng, device)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        elsewhere_in_time(rng)
-        torch.rand(rng.randrange(1, 9)), torch.rand(3, device=device)  # no longer at the seed
-        save(answer, path, run, 1)
-        wanted = torch.rand(4), torch.rand(4, device=device), torch.randperm(9)
-        elsewhere_in_time(rng)
-        load(answer, path, run)
-        got = torch.rand(4), torch.rand(4, device=device), torch.randperm(9)
+    elsewhere_in_time(rng)
+    torch.rand(rng.randrange(1, 9)), torch.rand(3, device=device)  # no longer at the seed
+    torch.randn(1)  # normal numbers come in pairs: the second is part of the state
+    state = read_chance(answer)
+    wanted = torch.randn(3), draws(device)
+    elsewhere_in_time(rng)
+    answer.set_random_state(state)
+    got = torch.randn(3), draws(device)
     if device.type in ("cpu", "cuda"):
-        expect_equal(got, wanted, name="what the generators draw next", hint=DICE)
+        expect_equal(got, wanted, name="what torch draws next", hint=DICE)
 
 
-@check("a run that was resumed has the bits of one that was not")
+@check("Python's random goes on where it stood", holds="and that of Python's random")
+def pythons(answer, rng, device):
+    elsewhere_in_time(rng)
+    random.random(), random.gauss(0, 1)
+    state = read_chance(answer)
+    wanted = [random.gauss(0, 1) for _ in range(3)], [random.random() for _ in range(3)]
+    elsewhere_in_time(rng)
+    answer.set_random_state(state)
+    got = [random.gauss(0, 1) for _ in range(3)], [random.random() for _ in range(3)]
+    expect_equal(got, wanted, name="what Python's random draws next", hint=PYTHON)
+
+
+@check(
+    "the random state goes through a file, and is read without a trace",
+    holds=[
+        "a value that torch.save can write and torch.load read with weights_only=True",
+        "None of them is moved",
+        'what it returned, maybe from a file that was loaded with map_location="cpu"',
+        "It can be used again",
+    ],
+)
+def through_file(answer, rng, device):
+    elsewhere_in_time(rng)
+    state = read_chance(answer)
+    found, _ = through_a_file(state, "the random state")
+    wanted = draws(device), random.random()
+    for time in ("once", "twice"):
+        elsewhere_in_time(rng)
+        answer.set_random_state(found)
+        got = draws(device), random.random()
+        if device.type in ("cpu", "cuda"):
+            name = f"what is drawn after a state from a file was set {time}"
+            expect_equal(got, wanted, name=name, hint=DICE)
+
+
+@check(
+    "a run with dropout and noise has the bits of one that was not interrupted",
+    holds="the pair that saves and restores all other chance",
+)
 def bits(answer, rng, device):
-    for kind in ("adam", "sgd"):
-        one, other = build(rng, device, kind), build(rng, device, kind)
-        train(one, 4, device)
-        with folder() as place:
-            path = os.path.join(place, "run.pt")
-            save(answer, path, one, 4)
-            wanted = train(one, 4, device)
-            elsewhere_in_time(rng)
-            load(answer, path, other)
-            got = train(other, 4, device)
-        hint = "Model, optimizer, schedule, generators: one of them was not where it was."
-        expect_equal(got, wanted, name="the list of the next losses", hint=hint)
-        for (name, p), q in zip(one[0].named_parameters(), other[0].parameters(), strict=True):
-            expect_equal(q.detach(), p.detach(), name=f"{name} after 8 steps", hint=hint)
+    n, size, seed = rng.randrange(20, 40), rng.randrange(3, 6), rng.randrange(2**31)
+    x = torch.randn(n, 3).to(device)
+    drop = 0.4 if device.type in ("cpu", "cuda") else 0.0
+
+    def build():
+        return nn.Sequential(nn.Linear(3, 6), nn.Dropout(drop), nn.Linear(6, 1)).to(device)
+
+    def train(model, batches, steps):
+        for _ in range(steps):
+            i, state = next(batches)
+            noise = torch.randn(len(i), 1).to(device) + random.random()
+            loss = F.mse_loss(model(x[i.to(device)]), noise)
+            model.zero_grad()
+            loss.backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p -= 0.1 * p.grad
+        return state
+
+    model, batches = build(), begin(answer, n, size, seed)
+    place, chance = train(model, batches, 7), answer.random_state()
+    weights = {name: t.clone() for name, t in model.state_dict().items()}
+    train(model, batches, 7)
+    other = build()
+    other.load_state_dict(weights)
+    elsewhere_in_time(rng)
+    batches = begin(answer, n, size, 0, place)
+    answer.set_random_state(chance)
+    train(other, batches, 7)
+    hint = "Orders, dropout, noise: one of them was not where it was."
+    for (name, p), q in zip(model.named_parameters(), other.parameters(), strict=True):
+        expect_equal(q.detach(), p.detach(), name=f"{name} after 14 steps", hint=hint)
 
 
-@check("a run that saves has the bits of one that does not")
-def traceless(answer, rng, device):
-    seed, ends = rng.randrange(2**31), []
-    for saves in (False, True):
+@mutant("reads the generator after the order was drawn", caught_by=middle)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(state["start"])
+        done = state["done"]
+    while True:
+        order = torch.randperm(n, generator=g)
+        for k in range(done, n, size):
+            yield order[k : k + size], {"start": g.get_state(), "done": k + size}
+        done = 0
+
+
+@mutant("keeps no position in the epoch", caught_by=middle)
+def stream(n, size, seed, state=None):
+    g = torch.Generator().manual_seed(seed)
+    if state is not None:
+        g.set_state(state["start"])
+    while True:
+        start = g.get_state()
+        order = torch.randperm(n, generator=g)
+        for k in range(0, n, size):
+            yield order[k : k + size], {"start": start}
+
+
+@mutant("counts the batch that is being handed out as to come", caught_by=middle)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(state["start"])
+        done = state["done"]
+    while True:
+        start = g.get_state()
+        order = torch.randperm(n, generator=g)
+        for k in range(done, n, size):
+            yield order[k : k + size], {"start": start, "done": k}
+        done = 0
+
+
+@mutant("ends when the epoch it was resumed in is over", caught_by=epochs)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(state["start"])
+        done = state["done"]
+    start = g.get_state()
+    order = torch.randperm(n, generator=g)
+    for k in range(done, n, size):
+        yield order[k : k + size], {"start": start, "done": k + size}
+
+
+@mutant("skips in each epoch what was done in the first", caught_by=middle)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(state["start"])
+        done = state["done"]
+    while True:
+        start = g.get_state()
+        order = torch.randperm(n, generator=g)
+        for k in range(done, n, size):
+            yield order[k : k + size], {"start": start, "done": k + size}
+
+
+@mutant("yields the epoch and the batch, and takes the new stream's seed", caught_by=other_seed)
+def stream(n, size, seed, state=None):
+    epoch, done = (0, 0) if state is None else (state["epoch"], state["done"])
+    while True:
+        g = torch.Generator().manual_seed(seed)
+        for _ in range(epoch + 1):
+            order = torch.randperm(n, generator=g)
+        for k in range(done, n, size):
+            yield order[k : k + size], {"epoch": epoch, "done": k + size}
+        epoch, done = epoch + 1, 0
+
+
+@mutant("draws one order for all epochs", caught_by=epochs)
+def stream(n, size, seed, state=None):
+    seed, done = (seed, 0) if state is None else (state["seed"], state["done"])
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    while True:
+        for k in range(done, n, size):
+            yield order[k : k + size], {"seed": seed, "done": k + size}
+        done = 0
+
+
+@mutant("drops a short last batch", caught_by=epochs)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(state["start"])
+        done = state["done"]
+    while True:
+        start = g.get_state()
+        order = torch.randperm(n, generator=g)
+        for k in range(done, n - size + 1 if n >= size else n, size):
+            yield order[k : k + size], {"start": start, "done": k + size}
+        done = 0
+
+
+@mutant("keeps the order that is left", caught_by=small)
+def stream(n, size, seed, state=None):
+    g = torch.Generator().manual_seed(seed)
+    order = torch.randperm(n, generator=g)
+    if state is not None:
+        g.set_state(state["generator"])
+        order = state["left"]
+    while True:
+        while len(order):
+            batch, order = order[:size], order[size:]
+            yield batch, {"generator": g.get_state(), "left": order.clone()}
+        order = torch.randperm(n, generator=g)
+
+
+@mutant("writes every position into one dict", caught_by=stays)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(state["start"])
+        done = state["done"]
+    place = {}
+    while True:
+        place["start"] = g.get_state()
+        order = torch.randperm(n, generator=g)
+        for k in range(done, n, size):
+            place["done"] = k + size
+            yield order[k : k + size], place
+        done = 0
+
+
+@mutant("writes into the state that it was given", caught_by=stays)
+def stream(n, size, seed, state=None):
+    g = torch.Generator().manual_seed(seed)
+    state = {"start": g.get_state(), "done": 0} if state is None else state
+    g.set_state(state["start"])
+    while True:
+        state["start"] = g.get_state()
+        order = torch.randperm(n, generator=g)
+        for k in range(state["done"], n, size):
+            state["done"] = k + size
+            yield order[k : k + size], dict(state)
+        state["done"] = 0
+
+
+@mutant("draws from the default generator", caught_by=quiet)
+def stream(n, size, seed, state=None):
+    if state is None:
         torch.manual_seed(seed)
-        run = build(rng, device)
-        run[0].add_module("extra", nn.Identity().eval())
-        with folder() as place:
-            for step in range(3):
-                train(run, 1, device)
-                if saves:
-                    save(answer, os.path.join(place, "run.pt"), run, step)
-        modes = [m.training for m in run[0].modules()]
-        ends.append((numbers(run), modes, torch.rand(3)))
-    hint = "save_state reads, and draws and switches nothing."
-    (plain, modes, dice), (saving, modes_then, dice_then) = ends
-    for name, t in plain["model"].items():
-        expect_equal(saving["model"][name], t, name=f"{name} after 3 steps", hint=hint)
-    expect_equal(modes_then, modes, name="the list of the modules' modes", hint=hint)
-    expect_equal(dice_then, dice, name="what the generator draws next", hint=hint)
+    else:
+        torch.set_rng_state(state["start"])
+    done = 0 if state is None else state["done"]
+    while True:
+        start = torch.get_rng_state()
+        order = torch.randperm(n)
+        for k in range(done, n, size):
+            yield order[k : k + size], {"start": start, "done": k + size}
+        done = 0
 
 
-@check("a file from a GPU can be resumed without one")
-def from_gpu(answer, rng, device):
-    one, other = build(rng, device), build(rng, device)
-    train(one, 2, device)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        tag = torch.serialization.location_tag
-        try:  # write into the file that its tensors were on a GPU
-            torch.serialization.location_tag = lambda storage: "cuda:0"
-            save(answer, path, one, 2)
-        finally:
-            torch.serialization.location_tag = tag
-        try:
-            load(answer, path, other)
-        except (RuntimeError, TypeError) as error:
-            words = " ".join(str(error).split()[:12])
-            hint = "map_location says where the tensors go. A generator's state has to be on the "
-            hint += "CPU; load_state_dict moves the rest."
-            fail(f"a file whose tensors were on cuda:0: {words} ...", hint=hint)
-    wanted = one[0].state_dict()
-    for name, t in other[0].state_dict().items():
-        expect_equal(t, wanted[name], name=f"{name} after loading")
+@mutant("shuffles with Python's random", caught_by=quiet)
+def stream(n, size, seed, state=None):
+    seed, epoch, done = state or (seed, 0, 0)
+    while True:
+        random.seed(f"{seed} {epoch}")
+        order = torch.tensor(random.sample(range(n), n))
+        for k in range(done, n, size):
+            yield order[k : k + size], (seed, epoch, k + size)
+        epoch, done = epoch + 1, 0
 
 
-class Unwritable:
-    """Breaks off a save in the middle, as a full disk does."""
-
-    def __reduce__(self):
-        raise OSError("no space left")
-
-
-@check("a save that fails leaves the old file")
-def failing(answer, rng, device):
-    run = build(rng, device)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        save(answer, path, run, 3)
-        hint = "The caller must hear of it."
-        with expect_raises(Exception, "an error in the middle of saving is swallowed", hint=hint):
-            answer.save_state(path, *run, Unwritable())
-        try:
-            found = answer.load_state(path, *run)
-        except Exception as error:
-            words = " ".join(str(error).split()[:8]) or type(error).__name__
-            fail(f"after a save that failed, the old file is broken: {words}", hint=WHOLE)
-        expect_equal(found, 3, name="the step in the old file", hint=WHOLE)
+@mutant("saves the generator itself", caught_by=small)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(bytes_of(state["start"]))
+        done = state["done"]
+    while True:
+        start = g.get_state().numpy()
+        order = torch.randperm(n, generator=g)
+        for k in range(done, n, size):
+            yield order[k : k + size], {"start": start, "done": k + size}
+        done = 0
 
 
-@check("the new file takes the old one's place in one step")
-def replaced(answer, rng, device):
-    run = build(rng, device)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        save(answer, path, run, 3)
-        with open(path, "rb") as reader:
-            old = pathlib.Path(path).read_bytes()
-            save(answer, path, run, 4)
-            message = "somebody who had opened the old file reads something else now"
-            expect_true(reader.read() == old, message, hint=WHOLE)
-        expect_equal(load(answer, path, run), 4, name="the step after the second save")
-        hint = "The file that you wrote first must not stay behind."
-        expect_equal(os.listdir(place), ["run.pt"], name="the list of files in the folder",
-                     hint=hint)  # fmt: skip
-
-
-class Payload:
-    """Makes a folder while it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (self.path,)
-
-
-@check("half a file and a foreign one are errors, and nothing has changed")
-def foreign(answer, rng, device):
-    run = build(rng, device)
-    train(run, 3, device)
-    with folder() as place:
-        path, trace = os.path.join(place, "run.pt"), os.path.join(place, "executed")
-        save(answer, path, run, 3)
-        whole = pathlib.Path(path).read_bytes()
-        torch.save(Payload(trace), path)
-        trap = pathlib.Path(path).read_bytes()
-        cases = {
-            "half a file": whole[: len(whole) // 2],
-            "an empty file": b"",
-            "a web page": b"<!DOCTYPE html>",
-            "a file that calls a function": trap,
-        }
-        train(run, 1, device)
-        before, dice = numbers(run), torch.get_rng_state()
-        for what, content in cases.items():
-            pathlib.Path(path).write_bytes(content)
-            with expect_raises(Exception, f"{what} is loaded as if nothing were wrong", hint=FIRST):
-                answer.load_state(path, *run)
-            message = "a function that the file names was executed"
-            hint = "A pickle can call any function, unless weights_only=True refuses it."
-            expect_true(not os.path.exists(trace), message, hint=hint)
-            expect_equal(numbers(run), before, name=f"the run after {what}", hint=FIRST)
-            same = torch.equal(torch.get_rng_state(), dice)
-            expect_true(same, f"the generator has moved after {what}", hint=FIRST)
-
-
-def pieces(saved):
-    """Each part's name, and what is left of a saved dict, list or tuple without it."""
-    if isinstance(saved, dict):
-        for key in saved:
-            yield str(key), {name: part for name, part in saved.items() if name != key}
-    elif isinstance(saved, (list, tuple)):
-        for n in range(len(saved)):
-            yield f"number {n}", type(saved)([*saved[:n], *saved[n + 1 :]])
-
-
-@check("a file that lacks a part of the run is an error, and nothing has changed")
-def partial(answer, rng, device):
-    run = build(rng, device)
-    train(run, 3, device)
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        save(answer, path, run, 3)
-        saved = torch.load(path, map_location="cpu", weights_only=True)
-        whole, where = numbers(run), torch.get_rng_state()
-        cases = {f"a file without {name}": part for name, part in pieces(saved)}
-        cases["a file of weights alone"] = run[0].state_dict()
-        for what, part in cases.items():
-            torch.save(part, path)
-            train(run, 1, device)
-            before, dice = numbers(run), torch.get_rng_state()
-            try:
-                answer.load_state(path, *run)
-            except Exception:
-                name = f"after the failed load of {what}, run"
-                expect_equal(numbers(run), before, name=name, hint=PARTS)
-                same = torch.equal(torch.get_rng_state(), dice)
-                expect_true(same, f"the generator has moved after {what}", hint=PARTS)
-            else:  # nothing is wrong with it if that part is not needed
-                name = f"{what} raised no error, and run"
-                expect_equal(numbers(run), whole, name=name, hint=PARTS)
-                same = torch.equal(torch.get_rng_state(), where)
-                expect_true(
-                    same, f"{what} raised no error, and the generator is not back", hint=PARTS
-                )
-
-
-def roles(saved, run):
-    """Under which name a saved dict has the model, the optimizer and so on, where that is plain."""
-    found = {}
-    for name, part in saved.items() if isinstance(saved, dict) else ():
-        if isinstance(part, torch.Tensor) and part.shape == torch.get_rng_state().shape:
-            found["rng"] = name
-        elif isinstance(part, dict):
-            for role, own in zip(("model", "opt", "sched"), run, strict=True):
-                if part.keys() == own.state_dict().keys():
-                    found[role] = name
-    return found
-
-
-def damaged(saved, run):
-    """What has every part, one of which does not fit: (words, a saved dict)."""
-    where = roles(saved, run)
-    if "model" in where:
-        model = saved[where["model"]]
-        last = list(model)[-1]
-        short = {name: t for name, t in model.items() if name != last}
-        yield f"a file whose model lacks {last}", {**saved, where["model"]: short}
-        wide = {**model, last: torch.ones(3, 3)}
-        yield f"a file with another shape for {last}", {**saved, where["model"]: wide}
-    if "opt" in where:
-        opt = saved[where["opt"]]
-        groups = {**opt, "param_groups": opt["param_groups"] * 2}
-        yield "a file whose optimizer has twice the groups", {**saved, where["opt"]: groups}
-    if "sched" in where:
-        yield "a file whose schedule is None", {**saved, where["sched"]: None}
-    if "rng" in where:
-        half = saved[where["rng"]][:100].clone()
-        yield "a file with a part of the generator's state", {**saved, where["rng"]: half}
-
-
-@check("a file with a part that does not fit is an error, and nothing has changed")
-def rolled_back(answer, rng, device):
-    run = build(rng, device)
-    train(run, 3, device)
-    hint = "load_state_dict copies what fits and raises afterwards. Keep copies of all states, and "
-    hint += "put them back before the error goes on."
-    with folder() as place:
-        path = os.path.join(place, "run.pt")
-        save(answer, path, run, 3)
-        saved = torch.load(path, map_location="cpu", weights_only=True)
-        for what, part in damaged(saved, run):
-            torch.save(part, path)
-            train(run, 1, device)
-            before, dice = numbers(run), torch.get_rng_state()
-            with expect_raises(Exception, f"{what} is loaded without an error", hint=hint):
-                answer.load_state(path, *run)
-            name = f"after the failed load of {what}, run"
-            expect_equal(numbers(run), before, name=name, hint=hint)
-            same = torch.equal(torch.get_rng_state(), dice)
-            expect_true(same, f"the generator has moved after {what}", hint=hint)
-
-
-def content(model, opt, sched, step):
-    """What a right file has."""
-    return {
-        "model": model.state_dict(),
-        "opt": opt.state_dict(),
-        "sched": sched.state_dict(),
-        "step": step,
-        "rng": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all(),
-    }
-
-
-def put_back(found, without, model, opt, sched):
-    """Put back all parts but one."""
-    states = {name: found[name] for name in ("model", "opt", "sched", "step", "rng", "cuda")}
-    for name, part in (("model", model), ("opt", opt), ("sched", sched)):
-        if name != without:
-            part.load_state_dict(states[name])
-    if without != "rng":
-        torch.set_rng_state(states["rng"])
-        torch.cuda.set_rng_state_all(states["cuda"])
-    return states["step"]
-
-
-def read(path):
-    return torch.load(path, map_location="cpu", weights_only=True)
-
-
-@mutant("forgets the moments", caught_by=moments)
-def load_state(path, model, opt, sched):
-    return put_back(read(path), "opt", model, opt, sched)
-
-
-@mutant("forgets the schedule", caught_by=schedule)
-def load_state(path, model, opt, sched):
-    return put_back(read(path), "sched", model, opt, sched)
-
-
-@mutant("forgets the generators", caught_by=generators)
-def load_state(path, model, opt, sched):
-    return put_back(read(path), "rng", model, opt, sched)
-
-
-@mutant("forgets the model", caught_by=weights)
-def load_state(path, model, opt, sched):
-    return put_back(read(path), "model", model, opt, sched)
-
-
-@mutant("seeds the generator instead", caught_by=generators)
-def load_state(path, model, opt, sched):
-    found = read(path)
-    step = put_back(found, "rng", model, opt, sched)
-    torch.manual_seed(step)
-    return step
-
-
-@mutant("puts each part back before it looks for the next", caught_by=partial)
-def load_state(path, model, opt, sched):
-    found = read(path)
-    for name, part in (("model", model), ("opt", opt), ("sched", sched)):
-        part.load_state_dict(found[name])
-    torch.set_rng_state(found["rng"])
-    torch.cuda.set_rng_state_all(found["cuda"])
-    return found["step"]
-
-
-@mutant("puts the parts back one by one and keeps no copies", caught_by=rolled_back)
-def load_state(path, model, opt, sched):
-    return put_back(read(path), "", model, opt, sched)
-
-
-@mutant("rolls the model back alone", caught_by=rolled_back)
-def load_state(path, model, opt, sched):
-    found, before = read(path), copy.deepcopy(model.state_dict())
-    try:
-        return put_back(found, "", model, opt, sched)
-    except Exception:
-        model.load_state_dict(before)
-        raise
-
-
-@mutant("takes the parts that it finds", caught_by=partial)
-def load_state(path, model, opt, sched):
-    found = read(path)
-    for name, part in (("model", model), ("opt", opt), ("sched", sched)):
-        if name in found:
-            part.load_state_dict(found[name])
-    if "rng" in found:
-        torch.set_rng_state(found["rng"])
-    torch.cuda.set_rng_state_all(found.get("cuda", []))
-    return found.get("step", 0)
+def bytes_of(array):
+    return torch.tensor(array)
 
 
 @mutant("saves the seed of the generator, not its state", caught_by=generators)
-def save_state(path, model, opt, sched, step):
+def random_state():
     begin = torch.Generator().manual_seed(torch.initial_seed())
-    found = {**content(model, opt, sched, step), "rng": begin.get_state()}
-    torch.save(found, f"{path}.tmp")
-    os.replace(f"{path}.tmp", path)
+    gpus = torch.cuda.get_rng_state_all()
+    return {"cpu": begin.get_state(), "gpus": gpus, "python": random.getstate()}
 
 
-@mutant("takes lr from the file, and not the moments", caught_by=moments)
-def load_state(path, model, opt, sched):
-    found = read(path)
-    for group, old in zip(opt.param_groups, found["opt"]["param_groups"], strict=True):
-        group["lr"] = old["lr"]
-    return put_back(found, "opt", model, opt, sched)
+@mutant("draws a seed for later", caught_by=generators)
+def random_state():
+    seed = torch.randint(2**31, ()).item()
+    begin = torch.Generator().manual_seed(seed)
+    gpus = torch.cuda.get_rng_state_all()
+    return {"cpu": begin.get_state(), "gpus": gpus, "python": random.getstate()}
 
 
-@mutant("steps the schedule up to where it was", caught_by=schedule)
-def load_state(path, model, opt, sched):
-    found = read(path)
-    step = put_back(found, "sched", model, opt, sched)
-    for _ in range(step):
-        sched.step()
-    return step
+@mutant("draws a number to see where it is", caught_by=generators)
+def random_state():
+    torch.rand(1)
+    return {
+        "cpu": torch.get_rng_state(),
+        "gpus": torch.cuda.get_rng_state_all(),
+        "python": random.getstate(),
+    }
 
 
-@mutant("leaves the tensors where they were saved", caught_by=from_gpu)
-def load_state(path, model, opt, sched):
-    return put_back(torch.load(path, weights_only=True), "", model, opt, sched)
+@mutant("forgets Python's random", caught_by=pythons)
+def set_random_state(state):
+    torch.set_rng_state(state["cpu"])
+    torch.cuda.set_rng_state_all(state["gpus"])
 
 
-@mutant("executes the file", caught_by=foreign)
-def load_state(path, model, opt, sched):
-    found = torch.load(path, map_location="cpu", weights_only=False)
-    return put_back(found, "", model, opt, sched)
+@mutant("forgets torch", caught_by=generators)
+def set_random_state(state):
+    random.setstate(state["python"])
 
 
-@mutant("begins anew if the file is broken", caught_by=foreign)
-def load_state(path, model, opt, sched):
-    try:
-        return put_back(read(path), "", model, opt, sched)
-    except Exception:
-        return 0
+@mutant("seeds Python's random from its state", caught_by=pythons)
+def set_random_state(state):
+    torch.set_rng_state(state["cpu"])
+    torch.cuda.set_rng_state_all(state["gpus"])
+    random.seed(str(state["python"]))
 
 
-@mutant("seeds before it reads", caught_by=foreign)
-def load_state(path, model, opt, sched):
-    torch.manual_seed(0)
-    return put_back(read(path), "", model, opt, sched)
+@mutant("takes the states out of the dict", caught_by=through_file)
+def set_random_state(state):
+    torch.set_rng_state(state.pop("cpu"))
+    torch.cuda.set_rng_state_all(state.pop("gpus"))
+    random.setstate(state.pop("python"))
 
 
-@mutant(
-    "pickles the objects",
-    caught_by=opens,
-    misconception="modules/save_load",
-    like="pickles the module",
-)
-def save_state(path, model, opt, sched, step):
-    torch.save({**content(model, opt, sched, step), "run": model}, f"{path}.tmp")
-    os.replace(f"{path}.tmp", path)
+@mutant("saves Python's generator as an object", caught_by=through_file)
+def random_state():
+    python = random.Random()
+    python.setstate(random.getstate())
+    return {
+        "cpu": torch.get_rng_state(),
+        "gpus": torch.cuda.get_rng_state_all(),
+        "python": random.getstate(),
+        "object": python,
+    }
 
 
-@mutant("saves the parameters alone", caught_by=weights)
-def save_state(path, model, opt, sched, step):
-    parameters = {name: p.detach() for name, p in model.named_parameters()}
-    state = {**model.state_dict(), **{n: torch.zeros_like(b) for n, b in model.named_buffers()}}
-    found = {**content(model, opt, sched, step), "model": {**state, **parameters}}
-    torch.save(found, f"{path}.tmp")
-    os.replace(f"{path}.tmp", path)
+@hinted(1, reaches=quiet)
+def stream(n, size, seed, state=None):
+    g, done = torch.Generator().manual_seed(seed), 0
+    if state is not None:
+        g.set_state(state["generator"])
+        done = state["done"]
+    while True:
+        before = g.get_state()
+        order = torch.randperm(n, generator=g)
+        for k in range(done, n, size):
+            yield order[k : k + size], {"generator": before, "done": k + size}
+        done = 0
 
 
-@mutant("writes into the file itself", caught_by=failing)
-def save_state(path, model, opt, sched, step):
-    torch.save(content(model, opt, sched, step), path)
+@accepted("orders as a function of seed and epoch")
+def stream(n, size, seed, state=None):
+    seed, epoch, done = (seed, 0, 0) if state is None else state
+    for now in itertools.count(epoch):
+        g = torch.Generator().manual_seed(seed)
+        for _ in range(now + 1):
+            order = torch.randperm(n, generator=g)
+        for k, batch in enumerate(order.split(size)):
+            if now > epoch or k >= done:
+                yield batch, (seed, now, k + 1)
 
 
-@mutant("leaves the first file behind", caught_by=replaced)
-def save_state(path, model, opt, sched, step):
-    torch.save(content(model, opt, sched, step), f"{path}.tmp")
-    pathlib.Path(f"{path}.tmp2").write_bytes(pathlib.Path(f"{path}.tmp").read_bytes())
-    os.replace(f"{path}.tmp2", path)
+@accepted("a class, which counts batches since the beginning")
+class stream:
+    def __init__(self, n, size, seed, state=None):
+        self.n, self.size = n, size
+        self.seed, self.steps = state or (seed, 0)
+        self.g, self.left = torch.Generator().manual_seed(self.seed), []
+        for _ in range(self.steps):
+            self.draw()
+
+    def draw(self):
+        self.left = self.left or list(torch.randperm(self.n, generator=self.g).split(self.size))
+        return self.left.pop(0)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        batch, self.steps = self.draw(), self.steps + 1
+        return batch, (self.seed, self.steps)
 
 
-@mutant("seeds the run at every save", caught_by=traceless)
-def save_state(path, model, opt, sched, step):
-    torch.manual_seed(step if isinstance(step, int) else 0)
-    torch.save(content(model, opt, sched, step), f"{path}.tmp")
-    os.replace(f"{path}.tmp", path)
+@accepted("asks the generators themselves, GPU by GPU")
+def random_state():
+    gpus = [torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())]
+    version, numbers, pair = random.getstate()
+    state = torch.default_generator.get_state()
+    return {"cpu": state, "gpus": gpus, "python": (version, numbers, pair)}
 
 
-@mutant("switches the model to eval mode", caught_by=traceless)
-def save_state(path, model, opt, sched, step):
-    model.eval()
-    torch.save(content(model, opt, sched, step), f"{path}.tmp")
-    os.replace(f"{path}.tmp", path)
-
-
-@mutant("counts the step on", caught_by=weights)
-def load_state(path, model, opt, sched):
-    return put_back(read(path), "", model, opt, sched) + 1
-
-
-@accepted("one list, and a temporary file of its own")
-def save_state(path, model, opt, sched, step):
-    states = [part.state_dict() for part in (model, opt, sched)]
-    place, name = os.path.split(path)
-    handle, new = tempfile.mkstemp(prefix=name, dir=place or ".")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            found = content(model, opt, sched, step)
-            torch.save({**found, "all": states}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:
-        os.remove(new)
-        raise
-
-
-@accepted("tries all parts on copies first, and puts the generators back by themselves")
-def load_state(path, model, opt, sched):
-    with open(path, "rb") as file:
-        found = torch.load(file, map_location=lambda storage, place: storage, weights_only=True)
-    if missing := {"model", "opt", "sched", "step", "rng", "cuda"} - found.keys():
-        raise ValueError(f"{path} has no {missing}")
-    trial = copy.deepcopy((model, opt, sched))
-    for part, name in zip(trial, ("model", "opt", "sched"), strict=True):
-        part.load_state_dict(found[name])
-    torch.Generator().set_state(found["rng"])
-    torch.default_generator.set_state(found["rng"])
-    for i, state in enumerate(found["cuda"]):
-        torch.cuda.set_rng_state(state, i)
-    sched.load_state_dict(found["sched"])
-    opt.load_state_dict(found["opt"])
-    model.load_state_dict(found["model"], strict=True)
-    return int(found["step"])
+@accepted("Python's first, and GPU by GPU")
+def set_random_state(state):
+    random.setstate(state["python"])
+    torch.random.set_rng_state(state["cpu"].clone())
+    for i, gpu in enumerate(state["gpus"]):
+        torch.cuda.set_rng_state(gpu, i)
 
 
 equivalent(
-    "torch.cuda.set_rng_state_all(cuda)",
+    'torch.cuda.set_rng_state_all(state["gpus"])',
     "pass",
     because="Without a GPU there are no such states; with one, the generators' check notices.",
-)
-equivalent(
-    'found = torch.load(path, map_location="cpu", weights_only=True)',
-    'found = torch.load(path, map_location="cpu")',
-    because="It is the default since torch 2.6, the oldest that the course runs on.",
-)
-
-equivalent(
-    "torch.set_rng_state(dice)",
-    "pass",
-    because="Without a GPU nothing can fail after the generator was set, and a state that does not "
-    "fit is refused before it changes anything.",
 )
