@@ -1,5 +1,6 @@
 """Judges lessons/04_devices/01_device_discipline.md."""
 
+import copy
 from collections import namedtuple
 
 import torch
@@ -9,17 +10,23 @@ from torch.utils._pytree import tree_map
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_true,
     expect_unchanged,
+    hinted,
     mutant,
     recorded,
 )
 
+background("Two parts of a script run on a laptop", "Its class takes its items one by one")
+
 META = torch.device("meta")
 Pair = namedtuple("Pair", "image label")
+Single = namedtuple("Single", "only")
+Nothing = namedtuple("Nothing", "")
 
 
 def expect_on(got, device, name, hint):
@@ -29,10 +36,15 @@ def expect_on(got, device, name, hint):
     expect_true(got.device == wanted, f"{name} is on {got.device}, not on {wanted}", hint=hint)
 
 
-@check("the tensors of a dict arrive on the device")
+@check(
+    "the tensors of a dict arrive on the device",
+    holds="Write `to_device`, which moves all tensors of such a nest.",
+)
 def arrives(answer, rng, device):
     n = rng.randrange(1, 6)
     start = {"x": torch.randn(n, 3), "y": torch.arange(n)}
+    start["leaf"] = torch.randn(n, requires_grad=True)
+    start["parameter"] = nn.Parameter(torch.randn(n))
     got = answer.to_device(start, META)
     expect_true(isinstance(got, dict), f"a dict came back as {type(got).__name__}")
     for key in start:
@@ -45,7 +57,7 @@ def arrives(answer, rng, device):
         )
 
 
-@check("values, shapes and dtypes stay")
+@check("values, shapes and dtypes stay", holds="The batch with every tensor in it on device.")
 def values(answer, rng, device):
     n = rng.randrange(2, 6)
     start = {
@@ -55,6 +67,7 @@ def values(answer, rng, device):
         "bool": torch.arange(n) > 1,
         "half": torch.randn(n).to(torch.bfloat16),
         "0-d": torch.tensor(rng.random()),
+        "nan": torch.tensor([float("nan"), float("inf"), -0.0]),
         "empty": torch.zeros(0, n),
     }
     got = answer.to_device(start, device)
@@ -63,24 +76,35 @@ def values(answer, rng, device):
     expect_equal(got, wanted, name="the batch", hint=hint, shape_hint=hint, dtype_hint=hint)
 
 
-@check("a bare tensor is a batch too")
+@check(
+    "a bare tensor is a batch too",
+    holds=["a torch.device or its name", "a tensor; a dict, list, tuple or named tuple of batches"],
+    both_sides=True,
+)
 def bare(answer, rng, device):
-    got = answer.to_device(torch.randn(rng.randrange(1, 5)), "meta")
-    expect_on(
-        got,
-        META,
-        "the tensor",
-        hint="The smallest nest is one tensor. And `device` may be a text as well as a "
-        "torch.device, as it may for `to`.",
-    )
+    for where in ("meta", META):
+        got = answer.to_device(torch.randn(rng.randrange(1, 5)), where)
+        expect_on(
+            got,
+            META,
+            "the tensor",
+            hint="The smallest nest is one tensor. And `device` may be a text as well as a "
+            "torch.device, as it may for `to`.",
+        )
 
 
-@check("tensors deep inside a nest arrive")
+@check(
+    "tensors deep inside a nest arrive",
+    holds=[
+        "Batches are nests: dicts of tensors, pairs, lists with texts among them.",
+        "which moves all tensors of such a nest",
+    ],
+)
 def deep(answer, rng, device):
     def t():
         return torch.randn(rng.randrange(1, 4))
 
-    start = [{"a": [t(), {7: t()}]}, [[t()]], t()]
+    start = [{"a": [t(), {7: t()}]}, [[t(), "cat"]], t(), ({"b": (t(),)}, "dog")]
     got = answer.to_device(start, META)
     hint = "A value may be a container itself, to any depth. Who can move a nest?"
     places = {
@@ -88,12 +112,16 @@ def deep(answer, rng, device):
         "[0]['a'][1][7]": lambda g: g[0]["a"][1][7],
         "[1][0][0]": lambda g: g[1][0][0],
         "[2]": lambda g: g[2],
+        "[3][0]['b'][0]": lambda g: g[3][0]["b"][0],
     }
     for place, take in places.items():
         expect_on(take(got), META, f"the tensor at {place}", hint)
 
 
-@check("lists stay lists, tuples stay tuples")
+@check(
+    "lists stay lists, tuples stay tuples",
+    holds=["the same kinds of containers", "empty ones too"],
+)
 def kinds(answer, rng, device):
     n = rng.randrange(1, 4)
     for start in ([torch.zeros(n)], (torch.zeros(n), torch.ones(2)), (torch.zeros(n),), [], (), {}):
@@ -106,7 +134,7 @@ def kinds(answer, rng, device):
         )
 
 
-@check("a named tuple keeps its names")
+@check("a named tuple keeps its names", holds="A named tuple is a tuple whose places have names")
 def named(answer, rng, device):
     start = [Pair(torch.randn(rng.randrange(1, 4)), {"id": torch.arange(2)})]
     got = answer.to_device(start, META)[0]
@@ -119,9 +147,20 @@ def named(answer, rng, device):
     expect_on(got.image, META, "`image`", hint="The items of a named tuple are batches too.")
     expect_true(isinstance(got.label, dict), "`label` is no dict any more")
     expect_on(got.label["id"], META, "`label['id']`", hint="The items may be nests.")
+    for start in (Single(torch.zeros(2)), Nothing()):
+        got = answer.to_device(start, META)
+        expect_true(
+            type(got) is type(start) and len(got) == len(start),
+            f"a named tuple of {len(start)} came back as {type(got).__name__} of {len(got)}",
+            hint="A named tuple may have any number of places.",
+        )
 
 
-@check("what is no tensor is handed on")
+@check(
+    "what is no tensor is handed on",
+    holds="or anything else, which is handed on as it is",
+    both_sides=True,
+)
 def others(answer, rng, device):
     thing = object()
     start = {
@@ -147,7 +186,10 @@ def others(answer, rng, device):
         expect_true(same, f"a {type(what).__name__} was taken apart or copied", hint=kept)
 
 
-@check("the caller's containers stay as they were")
+@check(
+    "the caller's containers stay as they were",
+    holds=["made anew, empty ones too", "The caller's containers stay as they are"],
+)
 def untouched(answer, rng, device):
     x, y, z = torch.randn(2), torch.randn(3), torch.randn(rng.randrange(1, 4))
     inner, outer = [y], {"x": x, "z": (z,)}
@@ -171,7 +213,10 @@ def untouched(answer, rng, device):
         )
 
 
-@check("a tensor that is there already is not copied")
+@check(
+    "a tensor that is there already is not copied",
+    holds="A tensor that is on device already is handed on, not copied.",
+)
 def no_copy(answer, rng, device):
     x = torch.randn(rng.randrange(1, 5), 3, device=device)
     start = {"x": x, "rows": [x[:1], x.T]}
@@ -184,7 +229,11 @@ def no_copy(answer, rng, device):
     )
 
 
-@check("Normalize gives each channel mean 0 and std 1")
+@check(
+    "Normalize gives each channel mean 0 and std 1",
+    holds="(x - mean) / std for each of C channels.",
+    both_sides=True,
+)
 def normalises(answer, rng, device):
     for b, c in ((rng.randrange(2, 6), rng.randrange(2, 5)), (1, 3), (4, 1), (0, 2)):
         mean, std = torch.randn(c, device=device), torch.rand(c, device=device) + 0.5
@@ -195,12 +244,23 @@ def normalises(answer, rng, device):
         expect_close(got, (x - mean) / std, hint="Subtract the mean, then divide by std.")
 
 
-@check("mean and std move with the module")
+@check(
+    "mean and std move with the module",
+    holds=[
+        "And mend `Normalize`, so that its two tensors move with the module.",
+        "its attributes `mean` and `std`",
+        "They follow `to`, of a device or of a dtype, of the module or of a model that it is a "
+        "part of",
+    ],
+    side="device",
+)
 def moves(answer, rng, device):
     c = rng.randrange(1, 5)
     norm = answer.Normalize(torch.randn(c), torch.rand(c) + 0.5)
     moved = norm.to("meta")
     for name in ("mean", "std"):
+        message = f"the module has no attribute `{name}`"
+        expect_true(hasattr(moved, name), message, hint="Others read them by these names.")
         expect_on(
             getattr(moved, name),
             META,
@@ -221,7 +281,12 @@ def moves(answer, rng, device):
     expect_on(call(torch.randn(3, c, device="meta")), META, "the output", hint=hint)
 
 
-@check("they follow a change of dtype")
+@check(
+    "they follow a change of dtype",
+    holds="They follow `to`, of a device or of a dtype, of the module or of a model that it is a "
+    "part of",
+    side="dtype",
+)
 def dtype(answer, rng, device):
     mean, std = torch.randn(3, device=device), torch.rand(3, device=device) + 0.5
     norm = answer.Normalize(mean, std).to(torch.float64)
@@ -231,9 +296,15 @@ def dtype(answer, rng, device):
         (x - mean.double()) / std.double(),
         dtype_hint="A module converts what it has registered, as it moves it.",
     )
+    model = nn.Sequential(answer.Normalize(mean, std)).to(torch.float16)
+    expect_true(
+        model[0].mean.dtype == model[0].std.dtype == torch.float16,
+        f"after .to(torch.float16) of a model, mean is {model[0].mean.dtype} in it",
+        hint="A module converts what it has registered, as it moves it.",
+    )
 
 
-@check("nothing in it is trained")
+@check("nothing in it is trained", holds=["They are not for training.", "no parameters"])
 def not_trained(answer, rng, device):
     norm = answer.Normalize(torch.zeros(3, device=device), torch.ones(3, device=device))
     found = [name for name, _ in norm.named_parameters()]
@@ -429,6 +500,85 @@ class Normalize(nn.Module):
         return x / self.std - self.mean
 
 
+@mutant("asks for the exact type of a tensor", caught_by=arrives)
+def to_device(batch, device):
+    return tree_map(lambda t: t.to(device) if type(t) is torch.Tensor else t, batch)
+
+
+@mutant("copies the whole batch deeply first", caught_by=no_copy)
+def to_device(batch, device):
+    def move(t):
+        return t.to(device) if isinstance(t, torch.Tensor) else t
+
+    return tree_map(move, copy.deepcopy(batch))
+
+
+@mutant("cuts the history of what it moves", caught_by=no_copy)
+def to_device(batch, device):
+    return tree_map(lambda t: t.detach().to(device) if isinstance(t, torch.Tensor) else t, batch)
+
+
+@mutant("gives the buffers names of its own", caught_by=moves)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.register_buffer("m", mean)
+        self.register_buffer("s", std)
+
+    def forward(self, x):
+        return (x - self.m) / self.s
+
+
+@mutant("takes a pair for a named tuple", caught_by=kinds)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, torch.Tensor):
+            return batch.to(device)
+        if isinstance(batch, dict):
+            return {key: go(value) for key, value in batch.items()}
+        if isinstance(batch, list):
+            return [go(item) for item in batch]
+        if isinstance(batch, tuple):
+            return Pair(*[go(item) for item in batch])
+        return batch
+
+    return go(batch)
+
+
+@mutant("takes device for a torch.device", caught_by=bare)
+def to_device(batch, device):
+    def move(t):
+        here = not isinstance(t, torch.Tensor) or t.device.type == device.type
+        return t if here else t.to(device)
+
+    return tree_map(move, batch)
+
+
+@mutant("moves one of the two", caught_by=moves)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.std = std
+
+    def forward(self, x):
+        return (x - self.mean) / self.std.to(x)
+
+
+@hinted(1, reaches=deep)
+def to_device(batch, device):
+    def go(batch):
+        if isinstance(batch, torch.Tensor):
+            return batch.to(device)
+        if isinstance(batch, dict):
+            return {key: go(value) for key, value in batch.items()}
+        if isinstance(batch, (list, tuple)):
+            return type(batch)(go(item) for item in batch)
+        return batch
+
+    return go(batch)
+
+
 @accepted("lets torch walk the nest")
 def to_device(batch, device):
     return tree_map(lambda t: t.to(device) if isinstance(t, torch.Tensor) else t, batch)
@@ -450,6 +600,20 @@ def to_device(batch, device):
         return batch
 
     return move(batch)
+
+
+@accepted("moves its attributes whenever a module is moved")
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.mean, self.std = mean, std
+
+    def _apply(self, fn, recurse=True):
+        self.mean, self.std = fn(self.mean), fn(self.std)
+        return super()._apply(fn, recurse)
+
+    def forward(self, x):
+        return (x - self.mean) / self.std
 
 
 @accepted("keeps the buffers out of the checkpoint")

@@ -3,10 +3,17 @@
 import itertools
 import math
 import statistics
+import time
 
 import torch
 
-from tensortutor.checking import accepted, check, expect_true, mutant
+from tensortutor.checking import accepted, background, check, expect_true, hinted, mutant
+
+background(
+    "Write `bench`, once and properly.",
+    "It is told how to wait and where to read the time",
+    "`time.perf_counter` is the clock of a real run.",
+)
 
 
 class Device:
@@ -55,6 +62,8 @@ def compare(answer, device, wanted, hint, **counts):
     launch = math.isclose(got, device.launch, rel_tol=1e-6)
     if math.isclose(got, wanted, rel_tol=1e-3):
         hint = DIGITS
+    if math.isclose(got, wanted * 1e3, rel_tol=1e-3) or math.isclose(got, wanted * 1e6):
+        hint = "The result is in seconds, as the clock is."
     expect_true(
         math.isclose(got, wanted, rel_tol=1e-6, abs_tol=1e-9),
         f"with {said}, bench says {got:.6g} s where {wanted:.6g} s are right",
@@ -62,15 +71,24 @@ def compare(answer, device, wanted, hint, **counts):
     )
 
 
-@check("the device's work is part of the time")
+@check(
+    "the device's work is part of the time",
+    holds=[
+        "Seconds that one call of fn takes, until its work is done.",
+        "starts work that may still go on afterwards",
+        "returns when the device has nothing left to do",
+        "returns the time, in seconds",
+    ],
+)
 def waits(answer, rng, device):
     work = rng.uniform(0.1, 0.9)
-    hint = "Each sample is one call: its launch, and its work on the device."
+    hint = "Each sample is one call: its launch, and its work on the device. What was called "
+    hint += "before is done when the sample's clock starts."
     compare(answer, Device([work]), work + 0.001, hint, warmup=2, iters=1)
     compare(answer, Device([work]), work + 0.001, hint, warmup=2, iters=5)
 
 
-@check("the host's work is part of it, too")
+@check("the host's work is part of it, too", holds="Seconds that one call of fn takes")
 def host(answer, rng, device):
     launch = rng.uniform(0.1, 0.9)
     compare(
@@ -83,7 +101,10 @@ def host(answer, rng, device):
     )
 
 
-@check("work from before is not in it")
+@check(
+    "work from before is not in it",
+    holds="The device may have work left in its queue when bench begins.",
+)
 def starts_empty(answer, rng, device):
     work = rng.uniform(0.1, 0.9)
     hint = (
@@ -95,7 +116,11 @@ def starts_empty(answer, rng, device):
     compare(answer, Device([work], left=5.0), work + 0.001, hint, warmup=1, iters=2)
 
 
-@check("the first calls are not representative")
+@check(
+    "the first calls are not representative",
+    holds="calls that do not count, 0 or more",
+    both_sides=True,
+)
 def warms_up(answer, rng, device):
     work = rng.uniform(0.1, 0.5)
     hint = "The first `warmup` calls do not count, slow or fast. All others do."
@@ -104,10 +129,15 @@ def warms_up(answer, rng, device):
     compare(answer, Device([work, 9.0]), work + 0.001, hint, warmup=0, iters=1)
 
 
-@check("fn is called warmup + iters times")
+@check("fn is called warmup + iters times", holds="fn is called warmup + iters times.")
 def counts(answer, rng, device):
     warmup, iters = rng.randrange(4), rng.randrange(1, 6)
-    for given, wanted in (({"warmup": warmup, "iters": iters}, warmup + iters), ({}, 3 + 10)):
+    cases = (
+        ({"warmup": warmup, "iters": iters}, warmup + iters),
+        ({"warmup": 0, "iters": 1}, 1),
+        ({}, 3 + 10),
+    )
+    for given, wanted in cases:
         fake = Device([0.1])
         answer.bench(fake.fn, fake.sync, fake.clock, **given)
         said = ", ".join(f"{key}={value}" for key, value in given.items()) or "the defaults"
@@ -118,7 +148,7 @@ def counts(answer, rng, device):
         )
 
 
-@check("one slow call does not move the result")
+@check("one slow call does not move the result", holds="the median of the iters times")
 def outlier(answer, rng, device):
     work = rng.uniform(0.1, 0.5)
     works = [0.1] + [work] * 5
@@ -134,7 +164,14 @@ def outlier(answer, rng, device):
     )
 
 
-@check("it is the median, of odd and of even counts")
+@check(
+    "it is the median, of odd and of even counts",
+    holds=[
+        "calls that are measured, each by itself, 1 or more",
+        "a Python float: the middle one in order of size, or the mean of the middle two",
+    ],
+    both_sides=True,
+)
 def middle(answer, rng, device):
     for iters in (1, 2, 3, 4, 6):
         works = [rng.uniform(0.1, 2.0) for _ in range(iters)]
@@ -308,6 +345,132 @@ def bench(fn, sync, clock, warmup=3, iters=10):
         sync()
         times.append(clock() - start)
     return sorted(times)[iters // 2]
+
+
+@mutant("reads a clock of its own", caught_by=waits)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = time.perf_counter()
+        fn()
+        sync()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+@mutant("waits for the device with a call of its own", caught_by=waits)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    def wait():
+        if torch.accelerator.is_available():
+            torch.accelerator.synchronize()
+
+    for _ in range(warmup):
+        fn()
+    times = []
+    for _ in range(iters):
+        wait()
+        start = clock()
+        fn()
+        wait()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("calls fn once more to see that it works", caught_by=counts)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(max(warmup, 1)):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("waits for the warm-up, and not for what was there before", caught_by=starts_empty)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+        sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@mutant("returns milliseconds", caught_by=waits)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append((clock() - start) * 1000)
+    return statistics.median(times)
+
+
+@mutant("takes the lower of two in the middle", caught_by=middle)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return statistics.median_low(times)
+
+
+@mutant("returns the median as a tensor", caught_by=waits)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    for _ in range(warmup):
+        fn()
+    sync()
+    times = []
+    for _ in range(iters):
+        start = clock()
+        fn()
+        sync()
+        times.append(clock() - start)
+    return torch.tensor(times, dtype=torch.float64).quantile(0.5)
+
+
+@hinted(1, reaches=host)
+def bench(fn, sync, clock, warmup=3, iters=10):
+    start = clock()
+    for _ in range(iters):
+        fn()
+        sync()
+    return (clock() - start) / iters
+
+
+@accepted("takes the middle with torch, in float64")
+def bench(fn, sync, clock, warmup=3, iters=10):
+    sync()
+    for _ in range(warmup):
+        fn()
+        sync()
+    stamps = torch.empty(iters, 2, dtype=torch.float64)
+    for row in stamps:
+        row[0] = clock()
+        fn()
+        sync()
+        row[1] = clock()
+    return (stamps[:, 1] - stamps[:, 0]).quantile(0.5).item()
 
 
 @accepted("waits before and after every sample, and finds the middle itself")

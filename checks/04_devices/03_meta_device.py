@@ -8,13 +8,25 @@ from torch import nn
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
     expect_close,
     expect_equal,
     expect_raises,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Will it fit, and how do we get it in?",
+    "Write both halves of loading a model",
+    "`build` is a function without arguments",
+    "Run normally, it would take memory",
+    "`dtype.itemsize` is how many bytes",
+    "The `build` below puts two layers",
+    "`nn.BatchNorm1d(30)` brings buffers along",
 )
 
 BUILT_FOR_REAL = (
@@ -22,6 +34,10 @@ BUILT_FOR_REAL = (
     'torch.device("meta") used with `with`, the same call makes labels alone.'
 )
 
+CONVERTS = (
+    "A module is not converted to integers. Nothing needs to be converted: `dtype.itemsize` is the "
+    "size of one number."
+)
 FINFO = "`finfo` knows floats only, and counts bits. `dtype.itemsize` serves every dtype."
 
 
@@ -57,7 +73,10 @@ def stack(rng):
     return make
 
 
-@check("param_bytes builds the model on meta")
+@check(
+    "param_bytes builds the model on meta",
+    holds="In your functions it must not get that far.",
+)
 def counts_on_meta(answer, rng, device):
     seen = []
 
@@ -73,7 +92,10 @@ def counts_on_meta(answer, rng, device):
     )
 
 
-@check("40 billion weights are counted exactly")
+@check(
+    "40 billion weights are counted exactly",
+    holds="Bytes that the parameters of build()'s model take in dtype.",
+)
 def large(answer, rng, device):
     n = 200_000 + rng.randrange(1000)
     got = answer.param_bytes(on_meta(lambda: nn.Linear(n, n)), torch.bfloat16)
@@ -85,7 +107,14 @@ def large(answer, rng, device):
     )
 
 
-@check("the dtype asked for is the one that counts")
+@check(
+    "the dtype asked for is the one that counts",
+    holds=[
+        "the dtype to count for, such as torch.bfloat16 or torch.int8",
+        "build may use another one",
+    ],
+    both_sides=True,
+)
 def dtypes(answer, rng, device):
     a, b = rng.randrange(1, 9), rng.randrange(1, 9)
     build = on_meta(lambda: nn.Linear(a, b, dtype=rng.choice([torch.float64, torch.float32])))
@@ -96,7 +125,10 @@ def dtypes(answer, rng, device):
         (torch.float16, 2),
         (torch.int8, 1),
     ):
-        with advising(TypeError, saying="finfo", hint=FINFO):
+        with (
+            advising(TypeError, saying="finfo", hint=FINFO),
+            advising(TypeError, saying="only accepts", hint=CONVERTS),
+        ):
             got = answer.param_bytes(build, dtype)
         expect_equal(
             got,
@@ -107,7 +139,7 @@ def dtypes(answer, rng, device):
         )
 
 
-@check("buffers are not parameters")
+@check("buffers are not parameters", holds="parameters alone, frozen ones too, without the buffers")
 def no_buffers(answer, rng, device):
     make = stack(rng)
     wanted = 4 * sum(p.numel() for p in make().parameters())
@@ -119,7 +151,10 @@ def no_buffers(answer, rng, device):
     )
 
 
-@check("a shared parameter counts once, a frozen one counts")
+@check(
+    "a shared parameter counts once, a frozen one counts",
+    holds=["frozen ones too", "and a parameter that is used twice counts once"],
+)
 def once(answer, rng, device):
     n, m = rng.randrange(1, 6), rng.randrange(1, 6)
     expect_equal(
@@ -141,7 +176,11 @@ def once(answer, rng, device):
     )
 
 
-@check("the default device is what it was before")
+@check(
+    "the default device is what it was before",
+    holds="Afterwards new tensors are made where they were made before, even if build raises an "
+    "error.",
+)
 def default(answer, rng, device):
     before = torch.empty(0).device
     make = stack(rng)
@@ -170,13 +209,26 @@ def default(answer, rng, device):
         )
 
 
-@check("from_checkpoint initialises nothing")
+@check(
+    "from_checkpoint initialises nothing",
+    holds=[
+        "In your functions it must not get that far.",
+        "No parameter is initialised only to be overwritten.",
+    ],
+)
 def loads_on_meta(answer, rng, device):
     make = stack(rng)
     answer.from_checkpoint(on_meta(make), make().state_dict(), device)
 
 
-@check("parameters and buffers have the checkpoint's numbers")
+@check(
+    "parameters and buffers have the checkpoint's numbers",
+    holds=[
+        "A model of build()'s that has its numbers from state.",
+        "dict from names to CPU tensors, as state_dict() gives it",
+        "the model may keep these very tensors",
+    ],
+)
 def loaded(answer, rng, device):
     make = stack(rng)
     source = make()
@@ -210,7 +262,10 @@ def loaded(answer, rng, device):
         )
 
 
-@check("the model is on the device and computes")
+@check(
+    "the model is on the device and computes",
+    holds=["where all of the returned model lies, buffers too", "ready to compute"],
+)
 def computes(answer, rng, device):
     make = stack(rng)
     source = make().eval()
@@ -232,7 +287,14 @@ def computes(answer, rng, device):
     )
 
 
-@check("the loaded model can be trained")
+@check(
+    "the loaded model can be trained",
+    holds=[
+        "ready to compute and to be trained, in the mode that build left it in, train or eval",
+        "Parameters that build has frozen are frozen",
+    ],
+    both_sides=True,
+)
 def trainable(answer, rng, device):
     make = stack(rng)
     model = answer.from_checkpoint(make, make().state_dict(), device)
@@ -251,18 +313,69 @@ def trainable(answer, rng, device):
     for name, p in model.named_parameters():
         expect_true(p.grad is not None, f"{name} gets no gradient", hint=hint)
 
+    def partly_frozen():
+        model = make()
+        model[0].requires_grad_(False)
+        return model
 
-@check("a checkpoint with a missing tensor is refused")
+    model = answer.from_checkpoint(partly_frozen, make().state_dict(), device)
+    for name, p in model.named_parameters():
+        frozen = name.startswith("0.")
+        message = f"{name} is {'frozen' if frozen else 'trained'} in build's model, and the loaded "
+        message += f"one {'is not' if frozen else 'is'} frozen"
+        expect_true(p.requires_grad != frozen, message, hint="build decides what is trained.")
+
+
+@check(
+    "a checkpoint with other names is refused",
+    holds="RuntimeError if state lacks a name of the model, or has one that the model has not",
+    both_sides=True,
+)
 def incomplete(answer, rng, device):
     make = stack(rng)
+    for short in (True, False):
+        state = make().state_dict()
+        if short:
+            del state[rng.choice(["0.weight", "0.bias", "1.running_var", "2.weight"])]
+        else:
+            state[rng.choice(["2.bias", "3.weight", "weight"])] = torch.ones(2)
+        what = "state lacks one of its tensors" if short else "state has a tensor of another model"
+        with expect_raises(
+            RuntimeError,
+            f"a model was returned, though {what}",
+            hint="load_state_dict compares the names, unless it is told strict=False.",
+        ):
+            answer.from_checkpoint(make, state, device)
+
+
+@check(
+    "the caller's dict loads into another model as before",
+    holds="The dict stays as it is: a later load_state_dict(state) copies",
+)
+def as_before(answer, rng, device):
+    make = stack(rng)
     state = make().state_dict()
-    del state[rng.choice(["0.weight", "0.bias", "1.running_var", "2.weight"])]
-    with expect_raises(
-        RuntimeError,
-        "a model was returned, though state lacks one of its tensors",
-        hint="load_state_dict compares the names, unless it is told strict=False.",
-    ):
-        answer.from_checkpoint(make, state, device)
+    names, tensors = list(state), list(state.values())
+    values = [t.clone() for t in tensors]
+    answer.from_checkpoint(make, state, device)
+    same = names == list(state) and all(
+        a is b for a, b in zip(tensors, state.values(), strict=True)
+    )
+    expect_true(
+        same and all(torch.equal(a, b) for a, b in zip(tensors, values, strict=True)),
+        "the caller's state has other entries than before",
+        hint="The caller may load a second model from it. Make a dict of your own.",
+    )
+    other = make()
+    held = other[0].weight
+    other.load_state_dict(state)
+    expect_true(
+        other[0].weight is held and held.data_ptr() != state["0.weight"].data_ptr(),
+        "after from_checkpoint, other.load_state_dict(state) no longer copies: other shares its "
+        "memory with state",
+        hint="`assign=True` leaves a mark in the attribute `_metadata` of the dict that it is "
+        "given. Give it a copy: dict(state) has no such attribute.",
+    )
 
 
 @mutant("builds the model for real", caught_by=counts_on_meta)
@@ -352,7 +465,7 @@ def from_checkpoint(build, state, device):
 def from_checkpoint(build, state, device):
     with torch.device("meta"):
         model = build()
-    model.load_state_dict(state, assign=True)
+    model.load_state_dict(dict(state), assign=True)
     return model.to_empty(device="meta").to_empty(device=device)
 
 
@@ -369,7 +482,7 @@ def from_checkpoint(build, state, device):
 def from_checkpoint(build, state, device):
     with torch.device("meta"):
         model = build()
-    model.load_state_dict(state, assign=True)
+    model.load_state_dict(dict(state), assign=True)
     return model
 
 
@@ -388,7 +501,7 @@ def from_checkpoint(build, state, device):
 def from_checkpoint(build, state, device):
     with torch.device("meta"):
         model = build()
-    model.load_state_dict(state, assign=True)
+    model.load_state_dict(dict(state), assign=True)
     return model.to(device).requires_grad_(False)
 
 
@@ -396,7 +509,7 @@ def from_checkpoint(build, state, device):
 def from_checkpoint(build, state, device):
     with torch.device("meta"):
         model = build()
-    model.load_state_dict(state, assign=True)
+    model.load_state_dict(dict(state), assign=True)
     return model.to(device).eval()
 
 
@@ -406,6 +519,82 @@ def from_checkpoint(build, state, device):
         model = build()
     model.to_empty(device=device)
     model.load_state_dict(state, strict=False)
+    return model
+
+
+@mutant("leaves the mark of assign in the caller's dict", caught_by=as_before)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(state, assign=True)
+    return model.to(device)
+
+
+@mutant("turns parameters into ones that are trained", caught_by=trainable)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(dict(state), assign=True)
+    return model.to(device).requires_grad_(True)
+
+
+@mutant("loads what the model has, and forgets the rest", caught_by=incomplete)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    known = {name: state[name] for name in model.state_dict() if name in state}
+    model.load_state_dict(known, assign=True)
+    return model.to(device)
+
+
+@mutant("converts the model to dtype", caught_by=dtypes)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build().to(dtype)
+    return sum(p.nbytes for p in model.parameters())
+
+
+@mutant("makes new parameters by hand", caught_by=trainable)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    for name, _ in list(model.named_parameters()):
+        place, _, last = name.rpartition(".")
+        setattr(model.get_submodule(place), last, nn.Parameter(state[name]))
+    for name, _ in list(model.named_buffers()):
+        place, _, last = name.rpartition(".")
+        setattr(model.get_submodule(place), last, state[name])
+    return model.to(device)
+
+
+@mutant("takes one byte for two", caught_by=dtypes)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build()
+    return sum(p.numel() for p in model.parameters()) * max(dtype.itemsize, 2)
+
+
+@mutant("initialises on meta, then really", caught_by=loads_on_meta)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        names = list(build().state_dict())
+    model = build()
+    model.load_state_dict({name: state[name] for name in names})
+    return model.to(device)
+
+
+@hinted(1, reaches=default)
+def param_bytes(build, dtype):
+    with torch.device("meta"):
+        model = build()
+    return sum(p.numel() for p in model.parameters()) * dtype.itemsize
+
+
+@hinted(1, reaches=default)
+def from_checkpoint(build, state, device):
+    with torch.device("meta"):
+        model = build()
+    model.load_state_dict(state)
     return model
 
 
