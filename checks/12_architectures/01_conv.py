@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -27,12 +28,13 @@ FLIP = (
 BIAS = "One number of b for each output channel, at every place; none if b is None."
 STRIDE = "The next patch begins `stride` further on, in both directions."
 PAD = "`pad` zeros on each of the four sides, before patches are taken."
+OWN = "The tensors belong to the caller: write into none of them."
 
 
-def problem(rng, device, size, k, dtype=torch.float32, n=None, grad=False):
+def problem(rng, device, size, k, dtype=torch.float32, n=None, grad=False, c=None):
     """Images, kernels, bias of these sizes, with fresh numbers of images and channels."""
     n = rng.randint(2, 4) if n is None else n
-    c = rng.randint(1, 4)
+    c = rng.randint(1, 4) if c is None else c
     o = rng.choice([m for m in range(1, 6) if m != c])
     x = torch.randn(n, c, *size, device=device).to(dtype)
     w = (torch.randn(o, c, *k, device=device) / (c * k[0] * k[1]) ** 0.5).to(dtype)
@@ -48,7 +50,8 @@ def wanted(x, w, b, stride=1, pad=0):
 
 def compare(answer, x, w, b, stride, pad, hint, **near):
     right = wanted(x, w, b, stride, pad)
-    got = answer.conv2d(x, w, b, stride, pad)
+    with expect_unchanged(*(t for t in (x, w, b) if t is not None), hint=OWN):
+        got = answer.conv2d(x, w, b, stride, pad)
     expect_shape(got, right.shape, hint=SIZE)
     expect_close(got, right.to(got.device), dtype=x.dtype, hint=hint, **near)
 
@@ -56,6 +59,7 @@ def compare(answer, x, w, b, stride, pad, hint, **near):
 @check(
     "one kernel, one channel: patch times kernel",
     forbid=("torch.conv2d", "torch.conv1d", "torch.conv3d", "torch.conv_transpose2d"),
+    counts_calls=True,
     holds=["Write `conv2d`", "Cross-correlate images with kernels"],
 )
 def correlates(answer, rng, device):
@@ -66,6 +70,9 @@ def correlates(answer, rng, device):
     got = answer.conv2d(x, w)  # the defaults: no bias, stride 1, no padding
     expect_shape(got, right.shape, hint=SIZE)
     expect_close(got, right, dtype=x.dtype, hint=FLIP)
+    borrowed = [name for name in answer.calls if "conv" in name]
+    message = f"the program calls torch's own {''.join(borrowed[:1])}"
+    expect_true(not borrowed, message, hint="Windows and one product are all it takes.")
 
 
 @check(
@@ -73,7 +80,7 @@ def correlates(answer, rng, device):
     holds=["for batches", "x: (N, C, H, W), w: (O, C, kh, kw)"],
 )
 def channels(answer, rng, device):
-    for n in (1, 3, 0):
+    for n in (1, 3):
         x, w, _ = problem(rng, device, (6, 6), (3, 3), n=n)
         compare(answer, x, w, None, 1, 0, CHANNELS)
     x = torch.randn(3, 3, 5, 5, device=device)  # as many kernels as channels
@@ -97,9 +104,11 @@ def oblong(answer, rng, device):
     both_sides=True,
 )
 def bias(answer, rng, device):
-    x, w, b = problem(rng, device, (5, 6), (2, 3))
-    compare(answer, x, w, b, 1, 0, BIAS)
-    compare(answer, x, w, None, 1, 0, BIAS)
+    x, w, b = problem(rng, device, (5, 6), (2, 3), c=rng.randint(2, 4))
+    hint = "Ask `b is not None`: a tensor of several numbers is neither true nor false."
+    with advising(RuntimeError, saying="Boolean value of Tensor", hint=hint):
+        compare(answer, x, w, b, 1, 0, BIAS)
+        compare(answer, x, w, None, 1, 0, BIAS)
 
 
 @check(
@@ -134,24 +143,32 @@ def padding(answer, rng, device):
     both_sides=True,
 )
 def strided(answer, rng, device):
-    x, w, b = problem(rng, device, (6, 5), (2, 3))
+    x, w, b = problem(rng, device, (6, 5), (2, 3), c=rng.randint(2, 4))
     x = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)  # channels last
     w = w.mT.contiguous().mT
     b = b.repeat_interleave(2)[::2]
     hint = "The memory order of an input is not its meaning: reshape where view fails."
-    with expect_unchanged(x, w, b):
-        compare(answer, x, w, b, 2, 1, hint)
+    compare(answer, x, w, b, 2, 1, hint)
+    compare(answer, x, w, b, 1, 0, hint)
+
+
+@check("the inputs stay as they are", holds="and none of them is changed")
+def untouched(answer, rng, device):
+    x, w, b = problem(rng, device, (6, 5), (3, 2))
+    with expect_unchanged(x, w, b, hint=OWN):
+        answer.conv2d(x, w, b, rng.randint(1, 2), 1)
 
 
 @check(
     "the dtype and device of x",
-    holds="The result has the dtype of `x`, and lies on its device",
+    holds=["The result has the dtype of `x`, and lies on its device", "float64 keeps its digits"],
     both_sides=True,
 )
 def dtypes(answer, rng, device):
     hint = "Make new tensors with x.new_zeros(...) or zeros_like, and convert nothing."
     for dtype in (torch.float64, torch.bfloat16, torch.float32):
         near = {"rtol": 3e-2, "atol": 6e-2} if dtype == torch.bfloat16 else {}
+        near = {"rtol": 1e-10, "atol": 1e-10} if dtype == torch.float64 else near
         x, w, b = problem(rng, device, (5, 4), (3, 2), dtype)
         got = answer.conv2d(x, w, b, 1, 1)
         expect_dtype(got, dtype, name=f"the result for {dtype}", hint=hint)
@@ -262,10 +279,42 @@ def conv2d(x, w, b=None, stride=1, pad=0):
     return y if b is None else y + b.view(-1, 1, 1)
 
 
+@mutant("takes the memory of x for contiguous", caught_by=strided)
+def conv2d(x, w, b=None, stride=1, pad=0):
+    x = F.pad(x, (pad,) * 4) if pad else x
+    straight = torch.empty(x.shape).stride()
+    y = by_windows(x.as_strided(x.shape, straight), w, stride, 0)
+    return y if b is None else y + b.view(-1, 1, 1)
+
+
 @mutant("fills a float32 result", caught_by=dtypes)
 def conv2d(x, w, b=None, stride=1, pad=0):
     y = by_windows(x.float(), w.float(), stride, pad)
     return y if b is None else y + b.float().view(-1, 1, 1)
+
+
+@mutant("computes in float32, and converts at the end", caught_by=dtypes)
+def conv2d(x, w, b=None, stride=1, pad=0):
+    y = by_windows(x.float(), w.float(), stride, pad)
+    return (y if b is None else y + b.float().view(-1, 1, 1)).to(x.dtype)
+
+
+@mutant("adds the bias once for each input channel", caught_by=bias)
+def conv2d(x, w, b=None, stride=1, pad=0):
+    y = by_windows(x, w, stride, pad)
+    return y if b is None else y + x.shape[1] * b.view(-1, 1, 1)
+
+
+@mutant("asks whether the bias is true", caught_by=bias)
+def conv2d(x, w, b=None, stride=1, pad=0):
+    y = by_windows(x, w, stride, pad)
+    return y + b.view(-1, 1, 1) if b else y
+
+
+@mutant("scales the caller's kernels", caught_by=untouched)
+def conv2d(x, w, b=None, stride=1, pad=0):
+    y = by_windows(x, w.data.mul_(2), stride, pad) / 2
+    return y if b is None else y + b.view(-1, 1, 1)
 
 
 @mutant("cuts the graph", caught_by=gradients)
@@ -277,6 +326,24 @@ def conv2d(x, w, b=None, stride=1, pad=0):
 @mutant("leaves it to torch", caught_by=correlates)
 def conv2d(x, w, b=None, stride=1, pad=0):
     return F.conv2d(x, w, b, stride=stride, padding=pad)
+
+
+@mutant("calls the convolution under its general name", caught_by=correlates)
+def conv2d(x, w, b=None, stride=1, pad=0):
+    both = [stride] * 2, [pad] * 2, [1, 1]
+    return torch.ops.aten.convolution(x, w, b, *both, False, [0, 0], 1)
+
+
+@accepted("windows by as_strided, F.linear over flat patches")
+def conv2d(x, w, b=None, stride=1, pad=0):
+    x = F.pad(x, (pad,) * 4).contiguous()
+    n, c, height, width = x.shape
+    kh, kw = w.shape[2:]
+    h, v = (height - kh) // stride + 1, (width - kw) // stride + 1
+    one, channel, row, column = x.stride()
+    steps = (one, row * stride, column * stride, channel, row, column)
+    patches = x.as_strided((n, h, v, c, kh, kw), steps).reshape(n, h, v, -1)
+    return F.linear(patches, w.reshape(len(w), -1), b).permute(0, 3, 1, 2)
 
 
 @accepted("columns of F.unfold, one matrix product")

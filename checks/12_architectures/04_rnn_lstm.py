@@ -23,9 +23,16 @@ background("PyTorch's own recurrent functions are refused.")
 
 GATES = "The parts are i, f, g, o: three sigmoids, and tanh for g, the third."
 CELL = "c = sigmoid(f) * c + sigmoid(i) * tanh(g), then h = sigmoid(o) * tanh(c), with the new c."
-BIASES = "Both biases are added, bi and bh."
-ENDS = "A sequence that has ended keeps its h and c: torch.where(t < lengths, new, old)."
-ZERO = "Behind the end of a sequence `out` is 0."
+BIASES = "Both biases are added, bi and bh. Both states begin at 0."
+ENDS = (
+    "A sequence that has ended keeps its h and c: torch.where(t < lengths, new, old). Row b of the "
+    "result is sequence b."
+)
+THROUGH = (
+    "Compute with the tensors themselves, from the first position to the last: no detach(), and no "
+    "no_grad()."
+)
+ZERO = "Behind the end of a sequence `out` is 0, up to position T."
 PADDING = "0 * NaN is NaN: replace padding with torch.where before the product."
 
 
@@ -113,12 +120,16 @@ def zeros(answer, rng, device):
     for lengths, T in (([5, 3, 1], 5), ([2, 3], 6)):
         x, lengths, layer = problem(rng, device, lengths, T=T)
         out, _, _ = run(answer, x, lengths, layer)
-        expect_close(out, wanted(x, lengths, layer)[0], dtype=x.dtype, name="out", hint=ZERO)
+        right, _, _ = wanted(x, lengths, layer)
+        expect_close(out, right, dtype=x.dtype, name="out", hint=ZERO, shape_hint=ZERO)
 
 
 @check(
     "padding has no influence, not even NaN",
-    holds=["what stands behind them in x is padding, which may be anything, even NaN"],
+    holds=[
+        "what stands behind them in x is padding, which may be anything, even NaN",
+        "`x` and `lengths` are not changed",
+    ],
     both_sides=True,
 )
 def padding(answer, rng, device):
@@ -151,16 +162,17 @@ def gradients(answer, rng, device):
     dirty = torch.where(real[..., None], x, torch.nan).requires_grad_()
     weights = [p.detach().clone().requires_grad_() for p in layer.parameters()]
     out, h, c = answer.lstm(dirty, lengths, *weights)
-    expect_true(out.requires_grad, "the result has no graph", hint="No detach(), no no_grad().")
+    expect_true(out.requires_grad, "the result has no graph", hint=THROUGH)
     (out.sum() + (h * c).sum()).backward()
     names = ("wi", "wh", "bi", "bh")
     for name, mine, p in zip(names, weights, layer.parameters(), strict=True):
-        expect_true(mine.grad is not None, f"no gradient reaches {name}", hint="No detach().")
-        hint = f"{PADDING} Everything else is as in the forward pass."
-        expect_close(mine.grad, p.grad, name=f"the gradient of {name}", hint=hint)
-    expect_true(dirty.grad is not None, "no gradient reaches x", hint="No detach().")
-    expect_close(dirty.grad[real], plain.grad[real], name="the gradient of real positions of x",
-                 hint=PADDING)  # fmt: skip
+        expect_true(mine.grad is not None, f"no gradient reaches {name}", hint=THROUGH)
+        name = f"the gradient of {name}"
+        expect_close(mine.grad, p.grad, name=name, hint=THROUGH, nan_hint=PADDING)
+    expect_true(dirty.grad is not None, "no gradient reaches x", hint=THROUGH)
+    name = "the gradient of real positions of x"
+    got, right = dirty.grad[real], plain.grad[real]
+    expect_close(got, right, name=name, hint=THROUGH, nan_hint=PADDING)
 
 
 @check(
@@ -306,6 +318,34 @@ def lstm(x, lengths, wi, wh, bi, bh):
     return walk(x, lengths, wi, wh, bi, bh, good)
 
 
+@mutant("cuts the graph between two steps", caught_by=gradients)
+def lstm(x, lengths, wi, wh, bi, bh):
+    def step(z, h, c):
+        return good(z, h, c.detach())
+
+    return walk(x, lengths, wi, wh, bi, bh, step)
+
+
+@mutant("begins with random states", caught_by=cell)
+def lstm(x, lengths, wi, wh, bi, bh):
+    extra = torch.randn(len(x), 1, x.shape[-1]).to(x)
+    return tuple(
+        t[:, 1:] if t.dim() == 3 else t
+        for t in walk(torch.cat([extra, x], 1), lengths + 1, wi, wh, bi, bh, good)
+    )
+
+
+@mutant("sorts by length, and leaves it so", caught_by=ends)
+def lstm(x, lengths, wi, wh, bi, bh):
+    order = lengths.argsort(descending=True)
+    return walk(x[order], lengths[order], wi, wh, bi, bh, good)
+
+
+@mutant("ends the outputs with the longest sequence", caught_by=zeros)
+def lstm(x, lengths, wi, wh, bi, bh):
+    return walk(x[:, : int(lengths.max())], lengths, wi, wh, bi, bh, good)
+
+
 @mutant("begins with float32 zeros, and converts to them", caught_by=dtypes)
 def lstm(x, lengths, wi, wh, bi, bh):
     return walk(*(t if t is lengths else t.float() for t in (x, lengths, wi, wh, bi, bh)), good)
@@ -339,6 +379,23 @@ def lstm(x, lengths, wi, wh, bi, bh):
         hs.append(h)
         cs.append(c)
     return torch.stack(outs), torch.stack(hs), torch.stack(cs)
+
+
+@accepted("a batch that shrinks: sorted by length, and put back in order")
+def lstm(x, lengths, wi, wh, bi, bh):
+    order = lengths.argsort(descending=True)
+    x, ends = x[order], lengths[order]
+    B, H = len(x), wh.shape[1]
+    h = c = x.new_zeros(B, H)
+    outs = []
+    for t in range(x.shape[1]):
+        n = int((ends > t).sum())
+        z = x[:n, t] @ wi.T + bi + h[:n] @ wh.T + bh
+        new_h, new_c = good(z, h[:n], c[:n])
+        h, c = torch.cat([new_h, h[n:]]), torch.cat([new_c, c[n:]])
+        outs.append(torch.cat([new_h, x.new_zeros(B - n, H)]))
+    back = order.argsort()
+    return torch.stack(outs, 1)[back], h[back], c[back]
 
 
 @accepted("all inputs in one product, states gathered at the ends")

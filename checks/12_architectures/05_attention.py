@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -22,6 +23,13 @@ SCALE = "Divide the scores by the root of D, the last size of q."
 KEYS = "The softmax goes over the keys, the last dimension: each query's weights sum to 1."
 CAUSAL = "The last query sees every key, the one before it all but the last: tril(Tk - Tq)."
 KEEP = "True means that the key counts. Hide the others before the softmax, for all queries."
+BEFORE = "What is hidden is hidden before the softmax, so that the others share the whole weight."
+LOWEST = (
+    "The number that hides a score must lie below all scores: -inf, or torch.finfo(dtype).min. "
+    "With a fixed number like -10000 a hidden key can win."
+)
+OWN = "The inputs belong to the caller: write into none of them."
+THROUGH = "Compute with the tensors themselves: no detach(), no .data, no no_grad()."
 NOTHING = "A query without a key gets zeros. Its weights may not be NaN, before or after."
 FINITE = "0 times NaN is NaN on the way back: no row may be all -inf when softmax sees it."
 
@@ -54,7 +62,8 @@ def wanted(q, k, v, causal=False, keep=None):
 
 def compare(answer, q, k, v, hint, causal=False, keep=None, **near):
     right = wanted(q, k, v, causal, keep)
-    got = answer.attend(q, k, v, causal, keep)
+    with expect_unchanged(*(t for t in (q, k, v, keep) if t is not None), hint=OWN):
+        got = answer.attend(q, k, v, causal, keep)
     expect_close(got, right, dtype=v.dtype, hint=hint, **near)
 
 
@@ -69,13 +78,19 @@ def random_keep(device, b, tk):
 @check(
     "weights over the keys, with the scale",
     forbid=("torch.scaled_dot_product_attention",),
+    counts_calls=True,
     holds=["Write `attend`", "Scaled dot-product attention with masks"],
 )
 def scaled(answer, rng, device):
     for t in (5, 2):
         q, k, v = problem(rng, device, t, t)
-        got = answer.attend(q, k, v)
-        expect_close(got, wanted(q, k, v), dtype=v.dtype, hint=f"{SCALE} {KEYS}")
+        right = wanted(q, k, v)
+        with expect_unchanged(q, k, v, hint=OWN):
+            got = answer.attend(q, k, v)
+        expect_close(got, right, dtype=v.dtype, hint=f"{SCALE} {KEYS}")
+    borrowed = [name for name in answer.calls if "attention" in name]
+    message = f"the program calls torch's own {''.join(borrowed[:1])}"
+    expect_true(not borrowed, message, hint="Two products and a softmax are all it takes.")
 
 
 @check(
@@ -85,7 +100,9 @@ def scaled(answer, rng, device):
 )
 def unequal(answer, rng, device):
     for tq, tk, dv in ((3, 5, 4), (6, 2, 1), (1, 4, 7), (1, 1, 2)):
-        compare(answer, *problem(rng, device, tq, tk, dv=dv, b=rng.choice((1, 3))), KEYS)
+        compare(
+            answer, *problem(rng, device, tq, tk, dv=dv, b=rng.choice((1, 3))), f"{KEYS} {SCALE}"
+        )
 
 
 @check(
@@ -99,7 +116,7 @@ def unequal(answer, rng, device):
 )
 def is_causal(answer, rng, device):
     for tq, tk in ((5, 5), (3, 7), (1, 4), (1, 1)):
-        compare(answer, *problem(rng, device, tq, tk), CAUSAL, causal=True)
+        compare(answer, *problem(rng, device, tq, tk), f"{CAUSAL} {BEFORE}", causal=True)
     q, k, v = problem(rng, device, 4, 4)
     compare(answer, q, k, v, "causal is False: nothing is hidden.", causal=False)
 
@@ -113,8 +130,7 @@ def padding(answer, rng, device):
     for tq, tk in ((4, 6), (5, 5)):
         q, k, v = problem(rng, device, tq, tk)
         keep = random_keep(device, len(q), tk)
-        with expect_unchanged(keep, q, k, v):
-            compare(answer, q, k, v, KEEP, keep=keep)
+        compare(answer, q, k, v, KEEP, keep=keep)
     q, k, v = problem(rng, device, 4, 4, b=4)  # B = H = Tq = Tk would hide a wrong broadcast
     compare(answer, q, k, v, KEEP, keep=random_keep(device, 4, 4))
 
@@ -137,6 +153,14 @@ def empty(answer, rng, device):
     compare(answer, q, k, v, NOTHING, causal=True, keep=keep)
 
 
+@check("the inputs stay as they are", holds="The inputs stay as they are.")
+def untouched(answer, rng, device):
+    q, k, v = problem(rng, device, 3, 4)
+    keep = random_keep(device, len(q), 4)
+    with expect_unchanged(q, k, v, keep, hint=OWN):
+        answer.attend(q, k, v, True, keep)
+
+
 @check(
     "large scores, and every gradient, stay finite",
     holds="No NaN or infinity comes out, not even in the gradients of `q`, `k` and `v`",
@@ -154,25 +178,46 @@ def finite(answer, rng, device):
         out = answer.attend(q, k, v, causal, keep)
         right = wanted(q, k, v, causal, keep)
         seed = torch.randn_like(right)
-        expect_true(out.requires_grad, "the result has no graph", hint="Compute with the tensors.")
+        expect_true(out.requires_grad, "the result has no graph", hint=THROUGH)
         mine = torch.autograd.grad(out, (q, k, v), seed, allow_unused=True)
         torchs = torch.autograd.grad(right, (q, k, v), seed)
         for name, g, t in zip("qkv", mine, torchs, strict=True):
-            expect_true(g is not None, f"no gradient reaches {name}", hint=FINITE)
-            expect_close(g, t, name=f"the gradient of {name}", hint=FINITE, nan_hint=FINITE)
+            expect_true(g is not None, f"no gradient reaches {name}", hint=THROUGH)
+            name = f"the gradient of {name}"
+            expect_close(g, t, name=name, hint=THROUGH, nan_hint=FINITE)
 
 
-@check("the dtype of v, on any layout", holds="returns: (B, H, Tq, Dv), of the dtype of v")
+@check(
+    "hidden keys stay hidden beside very negative scores",
+    holds="A hidden key gets no weight, however large the scores are.",
+)
+def hidden(answer, rng, device):
+    for causal in (False, True):
+        q, k, v = problem(rng, device, 4, 4)
+        q, k = torch.full_like(q, 200.0), k / 100 - 200.0  # scores of -56,000 and less
+        compare(
+            answer, q, k, v, LOWEST, causal, random_keep(device, len(q), 4), rtol=3e-2, atol=3e-2
+        )
+
+
+@check(
+    "the dtype of v, on any layout",
+    holds=["returns: (B, H, Tq, Dv), of the dtype of v", "float64 keeps its digits"],
+)
 def dtypes(answer, rng, device):
     for dtype, near in (
         (torch.float16, {"rtol": 1e-2, "atol": 1e-2}),
         (torch.bfloat16, {"rtol": 5e-2, "atol": 6e-2}),
-        (torch.float64, {}),
+        (torch.float64, {"rtol": 1e-10, "atol": 1e-11}),
     ):
         q, k, v = problem(rng, device, 3, 4, dtype)
         keep = random_keep(device, len(q), 4)
-        hint = "Masks are bool, and the number that hides a score must exist in the scores' dtype."
-        got = answer.attend(q, k, v, True, keep)
+        hint = (
+            "Masks are bool, the number that hides a score must exist in the scores' dtype, and "
+            "nothing is converted to a narrower dtype."
+        )
+        with advising(RuntimeError, saying="without overflow", hint=hint):
+            got = answer.attend(q, k, v, True, keep)
         expect_dtype(got, dtype, name=f"the result for {dtype}", hint=hint)
         compare(answer, q, k, v, hint, causal=True, keep=keep, **near)
     q, k, v = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in problem(rng, device, 4, 4))
@@ -280,6 +325,39 @@ def attend(q, k, v, causal=False, keep=None):
     return s.softmax(-1) @ v
 
 
+@mutant("hides with -10000", caught_by=hidden)
+def attend(q, k, v, causal=False, keep=None):
+    return masked(q, k, v, allowed(q, k, causal, keep), lowest=-1e4)
+
+
+@mutant("divides the caller's q", caught_by=untouched)
+def attend(q, k, v, causal=False, keep=None):
+    q.data.div_(q.shape[-1] ** 0.5)
+    return masked(q, k, v, allowed(q, k, causal, keep), scale=False)
+
+
+@mutant("inverts the caller's keep", caught_by=untouched)
+def attend(q, k, v, causal=False, keep=None):
+    if keep is None:
+        return masked(q, k, v, allowed(q, k, causal, keep))
+    return masked(q, k, v, allowed(q, k, causal, None) & ~keep.logical_not_()[:, None, None])
+
+
+@mutant("takes the weights for constants", caught_by=finite)
+def attend(q, k, v, causal=False, keep=None):
+    return masked(q.detach(), k.detach(), v, allowed(q, k, causal, keep))
+
+
+@mutant("looks for empty rows in keep alone", caught_by=empty)
+def attend(q, k, v, causal=False, keep=None):
+    sees = allowed(q, k, causal, keep)
+    s = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~sees, -torch.inf)
+    if keep is None:
+        return s.softmax(-1) @ v
+    blind = ~keep.any(-1)[:, None, None, None]
+    return s.masked_fill(blind, 0).softmax(-1).masked_fill(blind, 0) @ v
+
+
 @mutant("adds -inf and mends NaN after the softmax", caught_by=finite)
 def attend(q, k, v, causal=False, keep=None):
     sees = allowed(q, k, causal, keep)
@@ -302,11 +380,24 @@ def attend(q, k, v, causal=False, keep=None):
     return w / w.sum(-1, keepdim=True).clamp(min=1e-20) @ v
 
 
+@mutant("computes in float32, and converts at the end", caught_by=dtypes)
+def attend(q, k, v, causal=False, keep=None):
+    sees = allowed(q, k, causal, keep)
+    return masked(q.float(), k.float(), v.float(), sees).to(v.dtype)
+
+
 @mutant("computes in float32 and stays there", caught_by=dtypes)
 def attend(q, k, v, causal=False, keep=None):
     return masked(q.float(), k.float(), v.float(), allowed(q, k, causal, keep)).to(
         torch.float64 if v.dtype == torch.float64 else torch.float32
     )
+
+
+@mutant("leaves it to torch, by another name", caught_by=scaled)
+def attend(q, k, v, causal=False, keep=None):
+    sees = allowed(q, k, causal, keep)
+    sees = sees.expand(len(q), 1, q.shape[2], k.shape[2])
+    return torch.ops.aten._scaled_dot_product_attention_math(q, k, v, sees)[0]
 
 
 @mutant("leaves it to torch", caught_by=scaled)

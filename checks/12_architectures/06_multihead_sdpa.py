@@ -11,9 +11,9 @@ from tensortutor.checking import (
     expect_close,
     expect_dtype,
     expect_equal,
-    expect_raises,
     expect_true,
     expect_unchanged,
+    fail,
     hinted,
     mutant,
 )
@@ -23,10 +23,17 @@ background("`nn.MultiheadAttention` is refused, SDPA is what to use.")
 LAYERS = "qkv = nn.Linear(C, 3 * C) and out = nn.Linear(C, C), both with a bias, and no more."
 HEADS = (
     "Cut the features: (B, T, C) to (B, T, H, D), then swap T and H. Bring them back the same way: "
-    "swap first, then flatten."
+    "swap first, then flatten. SDPA divides by the root of D by itself."
 )
 PARTS = "chunk(3, -1): the first C features are q, then k, then v."
-FUTURE = "Position t may see positions 0 to t: is_causal=True, or a lower triangle of ones."
+ALONE = (
+    "A position that is alone sees itself, so the result is out(v): with all layers, no dropout."
+)
+FUTURE = (
+    "Position t may see positions 0 to t: is_causal=True, or a lower triangle of True, dtype bool."
+)
+OWN = "x and keep belong to the caller: write into neither."
+THROUGH = "Keep the graph: no detach() and no no_grad() in forward."
 KEEP = "True means that the token counts as a key. SDPA reads a bool mask the same way."
 BOTH = "Both masks hold together: triangle & keep, which broadcasts as (B, 1, 1, T)."
 EMPTY = "A query without any key: let it see itself, or set its output to 0. No NaN."
@@ -86,7 +93,7 @@ def layers(answer, rng, device):
     holds="The 3C features are those of q, then of k, then of v",
 )
 def order(answer, rng, device):
-    compare(answer, rng, device, 1, 4, 1, PARTS)
+    compare(answer, rng, device, 1, 4, 1, f"{PARTS} {ALONE}")
     compare(answer, rng, device, 1, 5, 3, f"{PARTS} {FUTURE}")
     whole = answer.calls["multi_head_attention_forward"]
     hint = "Split the heads yourself, and call F.scaled_dot_product_attention."
@@ -120,7 +127,7 @@ def causal(answer, rng, device):
     both_sides=True,
 )
 def heads(answer, rng, device):
-    for H, D, T in ((2, 3, 4), (4, 2, 4), (3, 1, 2), (2, 5, 7)):
+    for H, D, T in ((2, 3, 4), (4, 2, 4), (3, 1, 2), (2, 5, 7), (2, 2, rng.randint(30, 60))):
         compare(answer, rng, device, H, D, T, HEADS)
     compare(answer, rng, device, 3, 2, 5, HEADS, B=1)
 
@@ -132,9 +139,14 @@ def heads(answer, rng, device):
 def divides(answer, rng, device):
     for C, H in ((10, 3), (4, 8)):
         hint = "Ask C % H in __init__. Later the error would speak of shapes."
-        message = f"CausalSelfAttention({C}, {H}) raises no ValueError"
-        with expect_raises(ValueError, message, hint=hint):
+        call = f"CausalSelfAttention({C}, {H})"
+        try:
             answer.CausalSelfAttention(C, H)
+        except ValueError:
+            continue
+        except Exception as error:
+            fail(f"{call} raises {type(error).__name__}, ValueError is wanted", hint=hint)
+        fail(f"{call} raises no ValueError", hint=hint)
 
 
 @check(
@@ -151,7 +163,7 @@ def padding(answer, rng, device):
         keep[1, 1] = False
         keep[2, -1] = False
         right = wanted(net, x, H, keep)
-        with expect_unchanged(x, keep):
+        with expect_unchanged(x, keep, hint=OWN):
             got = net(x, keep)
         hint = f"{KEEP} {BOTH}"
         expect_close(got[keep], right[keep], dtype=x.dtype, atol=1e-4, hint=hint)
@@ -170,12 +182,39 @@ def left(answer, rng, device):
     keep = torch.ones(3, T, dtype=torch.bool, device=device)
     keep[0, :2] = False
     keep[1] = False
-    got = net(x, keep)
+    with expect_unchanged(x, keep, hint=OWN):
+        got = net(x, keep)
     expect_true(got.isfinite().all(), "padding on the left gives NaN or inf", hint=EMPTY)
     right = wanted(net, x[::2], H, keep[::2])
     expect_close(got[::2][keep[::2]], right[keep[::2]], dtype=x.dtype, atol=1e-4, hint=BOTH)
     got[keep].square().sum().backward()
     expect_true(x.grad.isfinite().all(), "padding on the left gives NaN in gradients", hint=EMPTY)
+
+
+@check("x and keep stay as they are", holds="`x` and `keep` stay as they are.")
+def untouched(answer, rng, device):
+    net = made(answer, rng, device, 6, rng.choice((1, 2, 3)))
+    x = torch.randn(2, 4, 6, device=device)
+    keep = torch.tensor([[False, True, True, True], [True, True, False, False]], device=device)
+    with expect_unchanged(x, keep, hint=OWN):
+        net(x, keep)
+
+
+@check(
+    "gradients reach x through q, k and v",
+    holds="Gradients flow to `x` through q, k and v.",
+)
+def flows(answer, rng, device):
+    net = made(answer, rng, device, 6, 2)
+    x = torch.randn(2, 5, 6, device=device)
+    mine, right = (x.clone().requires_grad_() for _ in range(2))
+    seed = torch.randn_like(x)
+    got = net(mine)
+    expect_true(got.requires_grad, "the result has no graph", hint=THROUGH)
+    got.backward(seed)
+    wanted(net, right, 2).backward(seed.double())
+    expect_true(mine.grad is not None, "no gradient reaches x", hint=THROUGH)
+    expect_close(mine.grad, right.grad, atol=1e-3, name="the gradient of x", hint=THROUGH)
 
 
 @check("every layer learns, in any dtype", holds="x: (B, T, C); returns (B, T, C)")
@@ -190,8 +229,7 @@ def learns(answer, rng, device):
         got.float().square().sum().backward()
         for name, p in net.named_parameters():
             reached = p.grad is not None and p.grad.abs().sum() > 0
-            hint = "Keep the graph: no detach() and no no_grad() in forward."
-            expect_true(reached, f"no gradient reaches {name}", hint=hint)
+            expect_true(reached, f"no gradient reaches {name}", hint=THROUGH)
 
 
 class Base(nn.Module):
@@ -310,6 +348,57 @@ class CausalSelfAttention(Base):
             mask = mask & keep[:, None, None, :]
         scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
         return self.out(self.merge(scores.softmax(-1) @ v))
+
+
+@mutant("shows the first token to all", caught_by=left)
+class CausalSelfAttention(Base):
+    def mask(self, T, keep, device):
+        first = torch.arange(T, device=device) == 0
+        return super().mask(T, keep, device) | first
+
+
+@mutant("keeps the first token of the caller's keep", caught_by=untouched)
+class CausalSelfAttention(Base):
+    def forward(self, x, keep=None):
+        if keep is not None:
+            keep[:, 0] = True
+        return super().forward(x, keep)
+
+
+@mutant("has a triangle of 16 positions", caught_by=heads)
+class CausalSelfAttention(Base):
+    def mask(self, T, keep, device):
+        return super().mask(T if keep is not None else 16, keep, device)[..., :T, :T]
+
+
+@mutant("takes the values for constants", caught_by=flows)
+class CausalSelfAttention(Base):
+    def forward(self, x, keep=None):
+        q, k, v = (self.split(t) for t in self.qkv(x).chunk(3, -1))
+        mask = self.mask(x.shape[1], keep, x.device)
+        y = F.scaled_dot_product_attention(q, k, v.detach(), attn_mask=mask)
+        return self.out(self.merge(y))
+
+
+@mutant("divides by the root of C", caught_by=heads)
+class CausalSelfAttention(Base):
+    def forward(self, x, keep=None):
+        q, k, v = (self.split(t) for t in self.qkv(x).chunk(3, -1))
+        mask, scale = self.mask(x.shape[1], keep, x.device), x.shape[-1] ** -0.5
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+        return self.out(self.merge(y))
+
+
+@mutant("asserts that H divides C", caught_by=divides)
+class CausalSelfAttention(nn.Module):
+    def __init__(self, C, H):
+        super().__init__()
+        assert C % H == 0
+        self.H = H
+        self.qkv, self.out = nn.Linear(C, 3 * C), nn.Linear(C, C)
+
+    forward = Base.forward
+    split, merge, mask = Base.split, Base.merge, Base.mask
 
 
 @mutant("has no biases", caught_by=layers)

@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
@@ -22,6 +23,9 @@ PARTS = (
 STREAM = "Each branch is added to x, and nothing else happens to x: no norm on the sum."
 FIRST = "The first branch is x + attn(n1(x), keep): the attention reads the normalised x."
 SECOND = "The second branch reads n2 of what the first one has made, and its result is added."
+OWN = "`x += ...` writes into the caller's tensor: x = x + ..."
+POSITION = "attn(n1(x), keep), by position: the module may call its second argument otherwise."
+FLOW = "Two paths lead back to x: x itself, and the branch. No detach(), no no_grad()."
 DROP = "Dropout acts on what a branch gives, before it is added: x + drop(branch)."
 MODE = "nn.Dropout knows the mode. F.dropout needs training=self.training."
 
@@ -34,8 +38,8 @@ class Mixer(nn.Module):
         self.layer = nn.Linear(C, C)
         self.seen = []
 
-    def forward(self, x, keep):
-        self.seen.append((x, keep))
+    def forward(self, x, mask):
+        self.seen.append((x, mask))
         return self.layer(x) + x.cumsum(-2) / 3
 
 
@@ -96,6 +100,11 @@ def parts(answer, rng, device):
         "block.mlp is no nn.Sequential with an nn.GELU in the middle",
         hint=PARTS,
     )
+    exact = block.mlp[1].approximate == "none"
+    expect_true(exact, "the GELU is an approximation", hint="nn.GELU(), without an argument.")
+    for name, norm in (("n1", block.n1), ("n2", block.n2)):
+        plain = isinstance(norm, nn.LayerNorm) and norm.eps == nn.LayerNorm(C).eps
+        expect_true(plain, f"block.{name} is not nn.LayerNorm(C) with its eps", hint=PARTS)
 
 
 @check(
@@ -118,10 +127,17 @@ def identity(answer, rng, device):
 @check("the first branch: x + attn(n1(x))", holds="as any module that is called as `attn(x, keep)`")
 def first(answer, rng, device):
     C = rng.randint(3, 9)
-    block = made(answer, device, C)
+    block = made(answer, device, C).eval()
     silence(block, "mlp.2")
     x = torch.randn(2, 4, C, device=device) * 3 + 1
-    expect_close(block(x), wanted(block, x), dtype=x.dtype, atol=1e-4, hint=FIRST)
+    right = wanted(block, x)
+    with (
+        expect_unchanged(x, hint=OWN),
+        advising(TypeError, saying="keyword", hint=POSITION),
+        torch.no_grad(),
+    ):
+        got = block(x)
+    expect_close(got, right, dtype=x.dtype, atol=1e-4, hint=FIRST)
 
 
 @check(
@@ -130,35 +146,35 @@ def first(answer, rng, device):
 def second(answer, rng, device):
     for shape in ((2, 4), (1, 1), (7,), (0, 3), (2, 2, 3)):
         C = rng.randint(3, 9)
-        block = made(answer, device, C).train(rng.random() < 0.5)
+        block = made(answer, device, C).eval()
         x = torch.randn(*shape, C, device=device) * 3 + 1
         expect_close(block(x), wanted(block, x), dtype=x.dtype, atol=1e-3, rtol=1e-3, hint=SECOND)
 
 
 @check(
     "keep reaches attn, x stays as it is",
-    holds=["`keep` is passed on to `attn` as it is", "x is not changed"],
+    holds=["`keep` is passed on to `attn` as it is, by position", "x is not changed"],
     both_sides=True,
 )
 def untouched(answer, rng, device):
     C = rng.randint(3, 9)
     block = made(answer, device, C)
     x = torch.randn(2, 4, C, device=device)
-    hint = "`x += ...` writes into the caller's tensor: x = x + ..."
     for keep in (torch.ones(2, 4, dtype=torch.bool, device=device), None):
         block.attn.seen.clear()
-        with expect_unchanged(x, hint=hint), torch.no_grad():
+        with expect_unchanged(x, hint=OWN), torch.no_grad():
             _ = block(x) if keep is None else block(x, keep)
         calls = len(block.attn.seen)
         expect_true(calls == 1, f"attn was called {calls} times", hint="Once in each forward.")
         message = "attn did not get the keep that the block got"
-        expect_true(block.attn.seen[0][1] is keep, message, hint="attn(n1(x), keep)")
+        expect_true(block.attn.seen[0][1] is keep, message, hint=POSITION)
 
 
 @check(
     "dropout of each branch, in training only",
     holds=[
-        "Dropout with probability p acts on what each branch adds, in training only",
+        "Dropout with probability p, as `nn.Dropout` does it, acts on what each branch adds, "
+        "in training only",
         "with p = 1 the block in training returns x",
     ],
     both_sides=True,
@@ -166,23 +182,60 @@ def untouched(answer, rng, device):
 def dropout(answer, rng, device):
     C = rng.randint(4, 9)
     x = torch.randn(3, 4, C, device=device) * 2
+    for p in (None, 0.0):
+        block = made(answer, device, C, p).train()
+        hint = "p is 0 unless it is given, and then nothing is dropped: nn.Dropout(p)."
+        expect_close(
+            block(x), wanted(block, x), dtype=x.dtype, atol=1e-3, rtol=1e-3,
+            name=f"in training, with {'the default p' if p is None else 'p = 0'}, the result",
+            hint=hint,
+        )  # fmt: skip
     block = made(answer, device, C, p=1.0)
     expect_equal(block.train()(x), x, name="a block with p = 1, in training,", hint=DROP)
     hint = f"In eval mode dropout does nothing. {MODE}"
     right = wanted(block, x)
     expect_close(block.eval()(x), right, dtype=x.dtype, atol=1e-3, rtol=1e-3, hint=hint)
-    block = made(answer, device, C, p=0.5).train()
     branches = {"attention": "mlp.2", "mlp": "attn.layer"}
     for name, other in branches.items():
-        block = made(answer, device, 16, p=0.5).train()
+        block = made(answer, device, 16, p=0.25)
         silence(block, other)
         if name == "mlp":
             block.attn.forward = lambda x, keep: torch.zeros_like(x)
         y = torch.randn(50, 4, 16, device=device)
-        added = block(y) - y
-        share = (added.abs() < 1e-6).float().mean().item()
-        message = f"with p = 0.5, {100 * share:.0f} % of what the {name} branch adds is dropped"
-        expect_true(0.4 < share < 0.6, message, hint=DROP)
+        whole, added = block.eval()(y) - y, block.train()(y) - y
+        dropped = added.abs() < 1e-6
+        share = dropped.float().mean().item()
+        message = f"with p = 0.25, {100 * share:.0f} % of what the {name} branch adds is dropped"
+        expect_true(0.18 < share < 0.32, message, hint=DROP)
+        mixed = (dropped.any(-1) & ~dropped.all(-1)).float().mean().item()
+        message = f"of the {name} branch, dropout takes whole positions and not single numbers"
+        expect_true(mixed > 0.8, message, hint="nn.Dropout draws for each number.")
+        name = f"with p = 0.25, what is left of the {name} branch"
+        hint = "nn.Dropout divides what it leaves by 1 - p, so that the mean stays the same."
+        left, right = added[~dropped], whole[~dropped] / 0.75
+        expect_close(left, right, atol=1e-3, rtol=1e-3, name=name, hint=hint)
+
+
+@check(
+    "gradients along the stream and through the branches",
+    holds="Gradients flow along the stream and through the branches.",
+    both_sides=True,
+)
+def flows(answer, rng, device):
+    C = rng.randint(3, 9)
+    block = made(answer, device, C).eval()
+    mine = torch.randn(2, 4, C, device=device).requires_grad_()
+    right = mine.detach().clone().requires_grad_()
+    seed = torch.randn(2, 4, C, device=device)
+    got = block(mine)
+    expect_true(got.requires_grad, "the result has no graph", hint=FLOW)
+    got.backward(seed)
+    wanted(block, right).backward(seed.double())
+    expect_true(mine.grad is not None, "no gradient reaches x", hint=FLOW)
+    name = "the gradient of x"
+    expect_close(mine.grad, right.grad, atol=1e-3, rtol=1e-3, name=name, hint=FLOW)
+    for name, p in block.named_parameters():
+        expect_true(p.grad is not None, f"no gradient reaches {name}", hint=FLOW)
 
 
 @check("half precision, and gradients for all parameters", holds="x: (..., C); returns (..., C)")
@@ -195,7 +248,7 @@ def learns(answer, rng, device):
     expect_close(got, wanted(block, x), dtype=x.dtype, rtol=0.1, atol=0.6, hint=hint)
     got.float().square().sum().backward()
     for name, p in [*block.named_parameters(), ("x", x)]:
-        expect_true(p.grad is not None, f"no gradient reaches {name}", hint=SECOND)
+        expect_true(p.grad is not None, f"no gradient reaches {name}", hint=FLOW)
 
 
 class Base(nn.Module):
@@ -333,6 +386,98 @@ class Block(Base):
     def forward(self, x, keep=None):
         x = x + F.dropout(self.attn(self.n1(x), keep), self.drop.p)
         return x + F.dropout(self.mlp(self.n2(x)), self.drop.p)
+
+
+@mutant("does not divide what dropout leaves", caught_by=dropout)
+class Block(Base):
+    def cut(self, y):
+        return y * (torch.rand_like(y) >= self.drop.p) if self.training else y
+
+    def forward(self, x, keep=None):
+        x = x + self.cut(self.attn(self.n1(x), keep))
+        return x + self.cut(self.mlp(self.n2(x)))
+
+
+@mutant("drops whole positions", caught_by=dropout)
+class Block(Base):
+    def forward(self, x, keep=None):
+        x = x + self.drop(torch.ones_like(x[..., :1])) * self.attn(self.n1(x), keep)
+        return x + self.drop(torch.ones_like(x[..., :1])) * self.mlp(self.n2(x))
+
+
+@mutant("drops half unless told otherwise", caught_by=dropout)
+class Block(Base):
+    def __init__(self, C, attn, p=0.5):
+        super().__init__(C, attn, p)
+
+    def forward(self, x, keep=None):
+        x = x + self.drop(self.attn(self.n1(x), keep))
+        return x + self.drop(self.mlp(self.n2(x)))
+
+
+@mutant("takes p for the share that stays", caught_by=dropout)
+class Block(Base):
+    def __init__(self, C, attn, p=0.0):
+        super().__init__(C, attn, 1 - p)
+
+    def forward(self, x, keep=None):
+        x = x + self.drop(self.attn(self.n1(x), keep))
+        return x + self.drop(self.mlp(self.n2(x)))
+
+
+@mutant("passes keep by its own name", caught_by=first)
+class Block(Base):
+    def forward(self, x, keep=None):
+        x = x + self.drop(self.attn(self.n1(x), keep=keep))
+        return x + self.drop(self.mlp(self.n2(x)))
+
+
+@mutant("has the GELU with tanh", caught_by=parts)
+class Block(Base):
+    def __init__(self, C, attn, p=0.0):
+        super().__init__(C, attn, p)
+        self.mlp[1] = nn.GELU("tanh")
+
+    def forward(self, x, keep=None):
+        x = x + self.drop(self.attn(self.n1(x), keep))
+        return x + self.drop(self.mlp(self.n2(x)))
+
+
+@mutant("has another eps", caught_by=parts)
+class Block(Base):
+    def __init__(self, C, attn, p=0.0):
+        super().__init__(C, attn, p)
+        self.n1 = nn.LayerNorm(C, eps=1e-6)
+
+    def forward(self, x, keep=None):
+        x = x + self.drop(self.attn(self.n1(x), keep))
+        return x + self.drop(self.mlp(self.n2(x)))
+
+
+@mutant("cuts the stream off", caught_by=flows)
+class Block(Base):
+    def forward(self, x, keep=None):
+        x = x.detach() + self.drop(self.attn(self.n1(x), keep))
+        return x + self.drop(self.mlp(self.n2(x)))
+
+
+@mutant("cuts the second branch off", caught_by=flows)
+class Block(Base):
+    def forward(self, x, keep=None):
+        x = x + self.drop(self.attn(self.n1(x), keep))
+        return x + self.drop(self.mlp(self.n2(x.detach())))
+
+
+@accepted("begins as the identity: the last layer of the MLP is zero")
+class Block(Base):
+    def __init__(self, C, attn, p=0.0):
+        super().__init__(C, attn, p)
+        nn.init.zeros_(self.mlp[2].weight)
+        nn.init.zeros_(self.mlp[2].bias)
+
+    def forward(self, x, keep=None):
+        x = x + self.drop(self.attn(self.n1(x), keep))
+        return x + self.drop(self.mlp(self.n2(x)))
 
 
 @accepted("functional dropout with the mode, a helper for the branches")

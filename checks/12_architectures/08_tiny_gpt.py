@@ -1,6 +1,6 @@
 """Judges lessons/12_architectures/08_tiny_gpt.md."""
 
-import contextlib
+import copy
 import math
 
 import torch
@@ -8,9 +8,11 @@ from torch import nn
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     expect_close,
     expect_equal,
+    expect_raises,
     expect_shape,
     expect_true,
     expect_unchanged,
@@ -18,12 +20,19 @@ from tensortutor.checking import (
     mutant,
 )
 
-LAST = "The logits at the last position speak of the next token: [:, -1]."
-CROP = "Pass the last ctx tokens only: idx[:, -ctx:]."
-DRAW = "Draw from the softmax of the logits with torch.multinomial. argmax always says the same."
+LAST = (
+    "The logits at the last position speak of the next token: [:, -1]. Each row draws from the "
+    "softmax of its own, over the last dimension."
+)
+CROP = "Pass the last ctx tokens only: idx[:, -ctx:]. With fewer that slice takes all."
+ONCE = "One call model(idx[:, -ctx:]) in each turn of the loop, of the model that was given."
+DRAW = (
+    "Draw from the softmax over the last dimension with torch.multinomial: for each row anew, and "
+    "with gen as it comes. argmax always says the same."
+)
 TEMP = "Divide the logits by temp, before the softmax: below 1 makes large ones larger."
 TOPK = "What is smaller than the k-th largest logit gets -inf before the softmax."
-MANY = "topk raises for k above V: take min(topk, V)."
+MANY = "From V on all tokens take part, and topk raises for k above V: take min(topk, V)."
 GEN = "Pass gen on: torch.multinomial(p, 1, generator=gen)."
 MODES = (
     "eval() while you draw; afterwards each module's own mode is back, in the case of an error too."
@@ -32,30 +41,35 @@ ROWS = "Each row of (B, V) has its own k largest: take the k-th along the last d
 GRAPH = "torch.no_grad() around the loop."
 
 
-class Fake(nn.Module):
-    """Logits that are known: after token i, i + 1 has 2, i + 2 has 1.5, all others -1.
+def by_jump(V):
+    """The logits of the tokens i + 1, i + 2 and so on, after token i."""
+    return [2.0, 1.5, *(-1 - 0.1 * n for n in range(V - 2))]
 
-    Only the last position says so; the others speak of token 0.
+
+class Fake(nn.Module):
+    """Logits that are known: after token i, i + 1 has 2, i + 2 has 1.5, the others -1 and less.
+
+    Only the last position says so; the others speak of token 0. sharp: factor of all logits.
+    shift: what is added to all.
     """
 
-    def __init__(self, V, ctx):
+    def __init__(self, V, ctx, sharp=1.0, shift=0.0):
         super().__init__()
-        self.V, self.ctx = V, ctx
+        self.V, self.ctx, self.sharp, self.shift = V, ctx, sharp, shift
         self.weight = nn.Parameter(torch.zeros(V))
         self.drop = nn.Dropout(0.5)
-        self.lengths, self.modes = [], []
+        self.texts, self.modes = [], []
 
     def forward(self, ids):
-        self.lengths.append(ids.shape[1])
+        self.texts.append(ids.clone())
         self.modes.append((self.training, self.drop.training))
         if ids.shape[1] > self.ctx:
             raise IndexError(f"{ids.shape[1]} tokens, and a context of {self.ctx}")
         logits = torch.full((*ids.shape, self.V), -1.0, device=ids.device)
         logits[:, :-1, 0] = 50.0
-        last = ids[:, -1:]
-        logits[:, -1].scatter_(1, (last + 2) % self.V, 1.5)
-        logits[:, -1].scatter_(1, (last + 1) % self.V, 2.0)
-        return logits + self.weight
+        jump = (torch.arange(self.V, device=ids.device) - ids[:, -1:] - 1) % self.V
+        logits[:, -1] = torch.tensor(by_jump(self.V), device=ids.device)[jump]
+        return logits * self.sharp + self.shift + self.weight
 
 
 class Uneven(Fake):
@@ -66,8 +80,8 @@ class Uneven(Fake):
         return super().forward(ids) + 10.0 * rows
 
 
-def problem(rng, device, B=None, t=1, V=7, ctx=4):
-    model = Fake(V, ctx).to(device)
+def problem(rng, device, B=None, t=1, V=7, ctx=4, **options):
+    model = Fake(V, ctx, **options).to(device)
     idx = torch.randint(V, (B or rng.randint(2, 5), t), device=device)
     gen = torch.Generator(device).manual_seed(rng.randrange(2**31))
     return model, idx, gen
@@ -80,8 +94,7 @@ def jumps(out, t, V):
 
 def chances(temp, V, topk=None):
     """Of a jump by 1 and by 2."""
-    logits = [2.0, 1.5] + [-1.0] * (V - 2)
-    weights = [math.exp(z / temp) for z in logits[:topk]]
+    weights = [math.exp(z / temp) for z in by_jump(V)[:topk]]
     return [weight / sum(weights) for weight in weights[:2]]
 
 
@@ -96,6 +109,12 @@ def expect_chances(out, t, V, temp, topk, hint):
         expect_true(abs(got - right) < 0.06, message, hint=hint)
 
 
+def expect_all_drawn(out, t, V, topk, hint):
+    rare = V - int(jumps(out, t, V).unique().numel())
+    message = f"{rare} of the {V} tokens were drawn in no case (topk={topk}), and each has a chance"
+    expect_true(rare == 0, message, hint=hint)
+
+
 @check(
     "rows begin with idx and grow by n",
     holds=[
@@ -107,9 +126,9 @@ def expect_chances(out, t, V, temp, topk, hint):
 )
 def grows(answer, rng, device):
     for B, t, n in ((3, 1, 5), (1, 3, 1), (2, 2, 0), (4, 4, 2)):
-        model, idx, gen = problem(rng, device, B, t)
+        model, idx, gen = problem(rng, device, B, t, ctx=20)
         with expect_unchanged(idx, hint="torch.cat makes a new tensor. Write nothing into idx."):
-            out = answer.sample(model, idx, n, 4, 1.0, 1, gen)
+            out = answer.sample(model, idx, n, 20, 1.0, None, gen)
         expect_shape(out, (B, t + n), hint="One token more in each row, n times.")
         expect_equal(out[:, :t], idx, name="the beginning of the result", hint="idx comes first.")
     expect_unshared(answer, rng, device)
@@ -118,7 +137,7 @@ def grows(answer, rng, device):
 def expect_unshared(answer, rng, device):
     model, idx, gen = problem(rng, device, 2, 2)
     before = idx.clone()
-    answer.sample(model, idx, 3, 4, 1.0, None, gen)
+    answer.sample(model, idx, 2, 4, 1.0, None, gen)
     expect_equal(idx, before, name="idx afterwards", hint="Write nothing into idx.")
 
 
@@ -129,20 +148,35 @@ def expect_unshared(answer, rng, device):
 )
 def last(answer, rng, device):
     for t in (1, 3):
-        model, idx, gen = problem(rng, device, t=t)
-        out = answer.sample(model, idx, 9, 4, 1.0, 1, gen)
+        model, idx, gen = problem(rng, device, t=t, ctx=20, sharp=100.0)
+        out = answer.sample(model, idx, 9, 20, 1.0, None, gen)
         moved = jumps(out, t, 7)
         expect_equal(moved, torch.ones_like(moved), name="steps of a model that counts", hint=LAST)
 
 
-@check("no more than ctx tokens go in", holds="and t may be at most `ctx`", both_sides=True)
+@check(
+    "the last ctx tokens go in, once for each new token",
+    holds=[
+        "and t may be at most `ctx`",
+        "The model is called once for each new token, with the last `ctx` tokens or all there are",
+    ],
+    both_sides=True,
+)
 def cropped(answer, rng, device):
     for t, ctx in ((6, 4), (1, 3), (2, 1)):
         model, idx, gen = problem(rng, device, t=t, ctx=ctx)
-        answer.sample(model, idx, 6, ctx, 1.0, None, gen)
-        most, wanted = max(model.lengths), min(ctx, t + 5)
-        message = f"up to {most} tokens went in, with ctx = {ctx} and texts of {t} to {t + 5}"
-        expect_true(most == wanted, message, hint=CROP)
+        with advising(IndexError, saying="and a context of", hint=CROP):
+            out = answer.sample(model, idx, 6, ctx, 1.0, None, gen)
+        calls = len(model.texts)
+        message = f"for 6 new tokens the model was called {calls} times"
+        expect_true(calls == 6, message, hint=ONCE)
+        for new, text in enumerate(model.texts):
+            right = out[:, : t + new][:, -ctx:]
+            message = (
+                f"{text.shape[1]} tokens went in, with ctx = {ctx} and a text of {t + new}: they "
+                f"are not its last {right.shape[1]}"
+            )
+            expect_true(torch.equal(text, right), message, hint=CROP)
 
 
 @check(
@@ -154,6 +188,7 @@ def drawn(answer, rng, device):
     model, idx, gen = problem(rng, device, B=200, t=2)
     out = answer.sample(model, idx, 12, 4, gen=gen)
     expect_chances(out, 2, 7, 1.0, None, DRAW)
+    expect_all_drawn(out, 2, 7, None, DRAW)
 
 
 @check("temperature divides the logits", holds="divided by `temp`")
@@ -173,16 +208,18 @@ def temperature(answer, rng, device):
     both_sides=True,
 )
 def top(answer, rng, device):
-    for topk, temp in ((2, 1.0), (2, 2.0), (1, 5.0)):
-        model, idx, gen = problem(rng, device, B=200)
+    for topk, temp, shift in ((2, 1.0, 0.0), (2, 2.0, -100.0), (1, 5.0, 0.0)):
+        model, idx, gen = problem(rng, device, B=200, shift=shift)
         out = answer.sample(model, idx, 12, 4, temp, topk, gen)
         most = int(jumps(out, 1, 7).sub(1).remainder(7).max()) + 1
         expect_true(most <= topk, f"a token outside of the top {topk} was drawn", hint=TOPK)
         expect_chances(out, 1, 7, temp, topk, TOPK)
     for topk in (7, 50):
         model, idx, gen = problem(rng, device, B=200)
-        out = answer.sample(model, idx, 12, 4, 1.0, topk, gen)
+        with advising(RuntimeError, saying="out of range", hint=MANY):
+            out = answer.sample(model, idx, 12, 4, 1.0, topk, gen)
         expect_chances(out, 1, 7, 1.0, None, MANY)
+        expect_all_drawn(out, 1, 7, topk, MANY)
     _, idx, gen = problem(rng, device, B=20)
     out = answer.sample(Uneven(7, 4).to(device), idx, 12, 4, 1.0, 1, gen)
     ahead = bool((jumps(out, 1, 7) == 1).all())
@@ -223,7 +260,7 @@ def generator(answer, rng, device):
     "eval mode while drawing, and each module's mode afterwards",
     holds=[
         "afterwards each of its modules is in the mode it was in",
-        "An error in the model changes nothing about that",
+        "An error in the model changes nothing about that, and reaches the caller",
     ],
     both_sides=True,
 )
@@ -232,13 +269,15 @@ def modes(answer, rng, device):
         model, idx, gen = problem(rng, device)
         model.training, model.drop.training = whole, part
         answer.sample(model, idx, 3, 4, 1.0, None, gen)
+        expect_true(model.modes, "the model itself was not called", hint=ONCE)
         expect_true(not any(map(any, model.modes)), "the model was in training mode", hint=MODES)
         after = (model.training, model.drop.training)
         name = "training of the model and of its dropout, afterwards"
         expect_equal(after, (whole, part), name=name, hint=MODES)
     model, idx, gen = problem(rng, device, ctx=2)
-    with contextlib.suppress(IndexError):  # ctx is wrong
-        answer.sample(model, torch.cat([idx] * 3, 1), 3, 4, 1.0, None, gen)
+    hint = "finally puts the modes back and lets the error pass. An except has to raise it again."
+    with expect_raises(IndexError, "an error in the model does not reach the caller", hint=hint):
+        answer.sample(model, torch.cat([idx] * 3, 1), 3, 4, 1.0, None, gen)  # ctx is wrong
     expect_true(model.training, "after an error in the model it is left in eval mode", hint=MODES)
 
 
@@ -273,13 +312,16 @@ def halves(answer, rng, device):
     expect_close(out[:, :1], idx, name="the beginning of the result", hint="idx comes first.")
 
 
-def loop(model, idx, n, ctx, temp, topk, gen, crop=True, at=-1, hot=False, greedy=False, top=True):
+def loop(
+    model, idx, n, ctx, temp, topk, gen, crop=True, at=-1, hot=False, greedy=False, top=True,
+    lowest=-torch.inf,
+):  # fmt: skip
     for _ in range(n):
         z = model(idx[:, -ctx:] if crop else idx)[:, at]
         z = z * temp if hot else z / temp
         if topk is not None and top:
             least = z.topk(min(topk, z.shape[-1])).values[:, -1:]
-            z = z.masked_fill(z < least, -torch.inf)
+            z = z.masked_fill(z < least, lowest)
         p = z.softmax(-1)
         new = p.argmax(-1, keepdim=True) if greedy else p.multinomial(1, generator=gen)
         idx = torch.cat([idx, new], 1)
@@ -322,7 +364,7 @@ def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
     return safely(model, idx, n, ctx, temp, topk, gen, crop=False)
 
 
-@mutant("passes the first tokens", caught_by=last)
+@mutant("passes the first tokens", caught_by=cropped)
 def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
     modes = [(m, m.training) for m in model.modules()]
     model.eval()
@@ -370,10 +412,58 @@ def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
     return safely(model, idx, n, ctx, temp, topk and topk + 1, gen)
 
 
+@mutant("leaves out the rarest for a large k", caught_by=top)
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    return safely(model, idx, n, ctx, temp, topk and min(topk, 6), gen)
+
+
+@mutant("hides with -10", caught_by=top)
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    return safely(model, idx, n, ctx, temp, topk, gen, lowest=-10.0)
+
+
+@mutant("draws one number for all rows", caught_by=drawn)
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    for _ in range(n):
+        one = safely(model, idx, 1, ctx, temp, topk, gen)[:, -1:]
+        step = (one - idx[:, -1:])[:1]
+        idx = torch.cat([idx, (idx[:, -1:] + step) % 7], 1)
+    return idx
+
+
+@mutant("seeds a generator of its own in each step", caught_by=drawn)
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    for _ in range(n):
+        own = torch.Generator(idx.device).manual_seed(0 if gen is None else gen.initial_seed())
+        idx = safely(model, idx, 1, ctx, temp, topk, own)
+    return idx
+
+
+@mutant("calls the model twice for each token", caught_by=cropped)
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    for _ in range(n):
+        safely_logits(model, idx[:, -ctx:])
+        idx = safely(model, idx, 1, ctx, temp, topk, gen)
+    return idx
+
+
+@mutant("samples from a copy of the model", caught_by=modes)
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    return safely(copy.deepcopy(model), idx, n, ctx, temp, topk, gen)
+
+
+@mutant("swallows the model's error", caught_by=modes)
+def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
+    try:
+        return safely(model, idx, n, ctx, temp, topk, gen)
+    except Exception:
+        return idx
+
+
 @mutant("raises for a large k", caught_by=top)
 def sample(model, idx, n, ctx, temp=1.0, topk=None, gen=None):
     if topk is not None:
-        torch.zeros(model(idx[:, :1]).shape[-1]).topk(topk)
+        torch.zeros(7).topk(topk)
     return safely(model, idx, n, ctx, temp, topk, gen)
 
 
