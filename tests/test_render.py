@@ -59,7 +59,8 @@ def test_a_command_stays_whole(lessons):
             assert len(commands) >= 3
             for line in commands:
                 if line.startswith("tensortutor "):
-                    assert shlex.split(line)[-len(again.split()) :] == again.split()
+                    end = shlex.split(options)
+                    assert shlex.split(line)[len(shlex.split(line)) - len(end) :] == end
                 elif "--lesson" in line:
                     assert len(line) <= WIDEST
 

@@ -323,8 +323,8 @@ def apart(answer, rng, device):
     "fake_quantize puts weights on the grid of a signed integer",
     holds=[
         "`fake_quantize` puts weights on the grid of a signed integer of so many bits, and back",
-        "a weight becomes a whole number from `-2 ** (bits - 1)` to `2 ** (bits - 1) - 1`",
-        "the nearest one",
+        "a weight becomes the nearest whole number from `-2 ** (bits - 1)` to "
+        "`2 ** (bits - 1) - 1`",
         "For 8 bits, -128 to 127.",
         "w on the grid of a signed integer, times scale again.",
         "w: tensor of any shape, floating dtype; stays as it is",

@@ -15,6 +15,7 @@ SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.S)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 SHAPE = re.compile(r"\((?:-?\w+, ?)+(?:-?\w+)?\)")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
+COMMENT = re.compile(r"<!--.*?(-->|$)", re.DOTALL)
 SHORT = re.compile(r"\b(e\.g|i\.e|vs|cf|approx|resp|incl|ca|Fig)\.", re.I)
 END = re.compile(r"(?<=[.?!])[\"')\]]*\s+|(?<=[.?!][\"')\]])\s+")
 LOUD = re.compile(r"[^\W\d]{2}[\"')\]]*!(?!=)")  # n! and 9! are factorials
@@ -45,7 +46,9 @@ def paragraphs(markdown: str, first: int = 1) -> Iterator[tuple[int, str]]:
 
 
 def plain(text: str) -> str:
-    """A paragraph without Markdown's signs; a piece of code is one word, and so is a shape."""
+    """A paragraph without comments and Markdown's signs; a piece of code is one word, as is a
+    shape."""
+    text = COMMENT.sub("", text)
     return SHAPE.sub("Code", LINK.sub(r"\1", SPAN.sub("Code", text))).replace("*", "")
 
 
