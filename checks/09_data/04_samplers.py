@@ -1,17 +1,28 @@
 """Judges lessons/09_data/04_samplers.md."""
 
 import itertools
+import random
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
 from tensortutor.checking import (
     accepted,
+    background,
     check,
     expect_equal,
     expect_true,
     fail,
+    hinted,
     mutant,
+)
+
+background(
+    "Sequences of 5 and of 500 tokens in one batch",
+    "*Length bucketing* puts",
+    "Sorting the whole dataset would do it",
+    "Then `batch_size`, `shuffle`, `sampler` and `drop_last` are left out of the call.",
 )
 
 ALL = (
@@ -26,14 +37,14 @@ STREAM = "Make one torch.Generator in __init__, and draw each pass from it."
 
 
 def lengths_of(rng, n, top=100):
-    return [rng.randint(1, top) for _ in range(n)]
+    return [rng.randint(0, top) for _ in range(n)]
 
 
 def batches_of(buckets):
     """One pass: lists of ints."""
     made = list(buckets)
     for number, batch in enumerate(made):
-        if not isinstance(batch, (list, tuple)) or not all(type(i) is int for i in batch):
+        if not isinstance(batch, list) or not all(type(i) is int for i in batch):
             kind = (
                 f"a {type(batch).__name__} of {type(batch[0]).__name__}" if len(batch) else "empty"
             )
@@ -44,13 +55,30 @@ def batches_of(buckets):
 
 def padding(batches, lengths):
     """The share of places that hold no data."""
-    places = sum(len(b) * max(lengths[i] for i in b) for b in batches)
+    places = sum(len(b) * max(lengths[i] for i in b) for b in batches) or 1
     return 1 - sum(lengths) / places
 
 
-@check("every sample comes once, in batches of bs and one smaller at most")
+@check(
+    "every sample comes once, in batches of bs and one smaller at most",
+    holds=[
+        "Each batch is a list of Python ints.",
+        "Each index comes once; only the last pool may end in a smaller batch.",
+        "n at least 1",
+        "both at least 1",
+    ],
+    both_sides=True,
+)
 def once(answer, rng, device):
-    for n, bs, pool in ((50, 8, 2), (48, 8, 2), (7, 8, 3), (1, 1, 1), (33, 4, 100), (30, 7, 1)):
+    for n, bs, pool in (
+        (50, 8, 2),
+        (48, 8, 2),
+        (7, 8, 3),
+        (1, 1, 1),
+        (33, 4, 100),
+        (30, 7, 1),
+        (9, 1, 4),
+    ):
         lengths = lengths_of(rng, n)
         buckets = answer.Buckets(lengths, bs, pool, rng.randrange(2**31))
         for _ in range(2):
@@ -63,7 +91,15 @@ def once(answer, rng, device):
             expect_equal(sizes, wanted, name=f"{name}the list of sizes, sorted,", hint=ALL)
 
 
-@check("len() is the number of batches")
+@check(
+    "len() is the number of batches",
+    holds=[
+        "Write it as a batch sampler.",
+        "len() is the number of batches.",
+        "`DataLoader(ds, batch_sampler=b)` asks `b` for a list of indices for each batch.",
+    ],
+    both_sides=True,
+)
 def length(answer, rng, device):
     for n, bs in ((50, 8), (48, 8), (3, 8), (1, 1)):
         buckets = answer.Buckets(lengths_of(rng, n), bs, 3, 0)
@@ -74,13 +110,17 @@ def length(answer, rng, device):
                      hint=hint)  # fmt: skip
 
 
-@check("a batch holds samples of similar length")
+@check(
+    "a batch holds samples of similar length",
+    holds=["Batches of samples of similar length.", "sort each pool by length"],
+    both_sides=True,
+)
 def similar(answer, rng, device):
     lengths = lengths_of(rng, 400)
     for pool, most in ((1000, 0.06), (10, 0.2)):
         got = batches_of(answer.Buckets(lengths, 8, pool, rng.randrange(2**31)))
         share = padding(got, lengths)
-        expect_true(share < most, f"with pools of {pool} batches, {share:.0%} of all places are "
+        expect_true(share < most, f"with pool = {pool}, {share:.0%} of all places are "
                     f"padding, at most {most:.0%} are wanted", hint=SORT)  # fmt: skip
     whole = batches_of(answer.Buckets(lengths, 8, 50, rng.randrange(2**31)))
     whole.sort(key=lambda b: (max(lengths[i] for i in b), min(lengths[i] for i in b)))
@@ -92,14 +132,23 @@ def similar(answer, rng, device):
         )
 
 
-@check("in each epoch other samples meet")
+@check(
+    "in each epoch other samples meet",
+    holds=[
+        "shuffle everything, sort within *pools* of a few dozen batches",
+        "shuffle all indices, take pools of pool * bs of them",
+        "pool: so many batches are sorted together",
+    ],
+)
 def mixes(answer, rng, device):
     lengths = rng.sample(range(1, 1000), 240)
     for pool in (1, 5):
         buckets = answer.Buckets(lengths, 8, pool, rng.randrange(2**31))
-        first, second = ({frozenset(b) for b in batches_of(buckets)} for _ in range(2))
+        one, two = batches_of(buckets), batches_of(buckets)
+        expect_true(one != two, "two epochs are the same", hint=STREAM)
+        first, second = ({frozenset(b) for b in made} for made in (one, two))
         same = len(first & second)
-        expect_true(same < 3, f"with pools of {pool} batches, {same} of 30 batches have the same "
+        expect_true(same < 3, f"with pool = {pool}, {same} of 30 batches have the same "
                     "samples in two epochs", hint=MIX)  # fmt: skip
     lengths = [7] * 80
     buckets = answer.Buckets(lengths, 8, 100, rng.randrange(2**31))
@@ -113,7 +162,10 @@ def mixes(answer, rng, device):
                 "batch was sorted together", hint=MIX)  # fmt: skip
 
 
-@check("short and long batches come in any order")
+@check(
+    "short and long batches come in any order",
+    holds="cut it into batches of bs, and yield the batches of all pools in a shuffled order",
+)
 def shuffled(answer, rng, device):
     lengths = rng.sample(range(1, 1000), 240)
     for pool in (1000, 5):
@@ -123,34 +175,93 @@ def shuffled(answer, rng, device):
             rises = sum(a < b for a, b in itertools.pairwise(tops))
             expect_true(6 <= rises <= 23, f"of 29 steps from one batch to the next, {rises} go to "
                         "a longer one", hint=ORDER)  # fmt: skip
+    spans = [sorted(lengths[i] for i in b) for b in batches_of(buckets)]
+    runs = [sorted(spans[k : k + 5]) for k in range(0, 30, 5)]
+    apart = sum(all(a[-1] < b[0] for a, b in itertools.pairwise(run)) for run in runs)
+    expect_true(apart < 4, f"{apart} of 6 pools have their batches one after the other",
+                hint="Shuffle the batches of all pools together.")  # fmt: skip
     orders = [[tuple(sorted(b)) for b in batches_of(buckets)] for _ in range(2)]
     expect_true(orders[0] != orders[1], "two epochs have the same order", hint=STREAM)
+    for n, pool in ((33, 100), (33, 3)):
+        buckets = answer.Buckets(rng.sample(range(1000), n), 4, pool, rng.randrange(2**31))
+        places = {[len(b) for b in batches_of(buckets)].index(n % 4) for _ in range(20)}
+        expect_true(
+            len(places) > 1,
+            f"in 20 passes the smaller batch has come as number {min(places)} each time",
+            hint="All batches change places, the smaller one too.",
+        )
 
 
-@check("the seed decides, and the default generator is not moved")
+@check(
+    "passes differ, and the seed decides which they are",
+    holds=[
+        "Passes differ from each other, and the same seed gives the same passes.",
+        "seed: of the generator that all passes draw from",
+    ],
+    both_sides=True,
+)
 def repeats(answer, rng, device):
     lengths, seed = lengths_of(rng, 60), rng.randrange(2**31)
     torch.manual_seed(rng.randrange(2**31))
-    before = torch.get_rng_state()
     one = answer.Buckets(lengths, 8, 3, seed)
     first = [batches_of(one) for _ in range(3)]
-    same = torch.equal(torch.get_rng_state(), before)
-    expect_true(same, "torch's default generator was moved", hint=STREAM)
     torch.manual_seed(rng.randrange(2**31))
-    other = answer.Buckets(torch.tensor(lengths), 8, 3, seed)
-    expect_equal([batches_of(other) for _ in range(3)], first, hint=STREAM,
-                 name="the list of batches in three epochs, for the same seed,")  # fmt: skip
+    other = answer.Buckets(lengths, 8, 3, seed)
+    for wanted in first:
+        len(other)
+        torch.manual_seed(rng.randrange(2**31))
+        random.seed(rng.randrange(2**31))
+        np.random.seed(rng.randrange(2**31))
+        expect_equal(batches_of(other), wanted, hint=STREAM + " len() draws nothing.",
+                     name="the list of batches of a pass, for the same seed,")  # fmt: skip
     expect_true(first[0] != first[1], "two epochs have the same batches", hint=STREAM)
     another = batches_of(answer.Buckets(lengths, 8, 3, seed + 1))
     expect_true(another != first[0], "two seeds give the same batches", hint=STREAM)
 
 
-@check("the caller's lengths are left as they are")
+@check("the default generator is not moved", holds="The default generator is not moved.")
+def still(answer, rng, device):
+    torch.manual_seed(rng.randrange(2**31))
+    before = torch.get_rng_state()
+    buckets = answer.Buckets(lengths_of(rng, 20), 4, 2, rng.randrange(2**31))
+    for _ in range(2):
+        list(buckets)
+    same = torch.equal(torch.get_rng_state(), before)
+    expect_true(same, "torch's default generator was moved", hint=STREAM)
+
+
+@check(
+    "lengths may be a tensor",
+    holds="lengths: n lengths, a list of ints or an int64 tensor",
+    both_sides=True,
+)
+def tensors(answer, rng, device):
+    for n in (1, rng.randrange(40, 60)):
+        lengths, seed = lengths_of(rng, n), rng.randrange(2**31)
+        every_third = torch.tensor(lengths).repeat_interleave(3)[::3]
+        for made in (torch.tensor(lengths), every_third):
+            got = batches_of(answer.Buckets(made, 4, 100, seed))
+            name = "for a tensor of lengths, the list of all indices, sorted,"
+            expect_equal(sorted(i for b in got for i in b), list(range(n)), name=name, hint=ALL)
+            share = padding(got, lengths)
+            expect_true(
+                share < 0.3,
+                f"for a tensor of lengths and one pool, {share:.0%} of all places are padding",
+                hint=SORT,
+            )
+
+
+@check(
+    "the caller's lengths are left as they are",
+    holds=["a list of ints or an int64 tensor", "it is left as it is"],
+    both_sides=True,
+)
 def untouched(answer, rng, device):
-    lengths = lengths_of(rng, 30)
-    given = list(lengths)
-    list(answer.Buckets(lengths, 4, 2, 1))
-    expect_equal(lengths, given, name="the list of lengths", hint="Sort indices, not lengths.")
+    for kind in (list, torch.tensor):
+        lengths = lengths_of(rng, 30)
+        given = kind(lengths)
+        list(answer.Buckets(given, 4, 2, 1))
+        expect_equal(given, kind(lengths), name="the lengths", hint="Sort indices, not lengths.")
 
 
 class Right:
@@ -234,13 +345,77 @@ class Buckets(Right):
         return super().__iter__()
 
 
+@mutant("leaves the smaller batch at the end", caught_by=shuffled)
+class Buckets(Right):
+    def arrange(self, batches):
+        small = [b for b in batches if len(b) < self.bs]
+        return super().arrange([b for b in batches if len(b) == self.bs]) + small
+
+
+@mutant("shuffles batches inside each pool alone", caught_by=shuffled)
+class Buckets(Right):
+    def __iter__(self):
+        for pool in self.pools():
+            yield from self.arrange(self.cut(self.sort(pool)))
+
+
+@mutant("counts by making a pass", caught_by=repeats)
+class Buckets(Right):
+    def __len__(self):
+        return len(list(iter(self)))
+
+
+@mutant("seeds Python's random", caught_by=repeats)
+class Buckets(Right):
+    def __init__(self, lengths, bs, pool, seed):
+        super().__init__(lengths, bs, pool, seed)
+        random.seed(seed)
+
+    def drawn(self, n):
+        return random.sample(range(n), n)
+
+
+@mutant("yields tuples", caught_by=once)
+class Buckets(Right):
+    def __iter__(self):
+        return map(tuple, super().__iter__())
+
+
+@mutant("sorts by the lengths as text", caught_by=similar)
+class Buckets(Right):
+    def sort(self, pool):
+        return sorted(pool, key=lambda i: str(self.lengths[i]))
+
+
+@mutant("repeats the first samples to fill the smaller batch", caught_by=once)
+class Buckets(Right):
+    def cut(self, pool):
+        return [b + pool[: self.bs - len(b)] for b in super().cut(pool)]
+
+
+@mutant("needs a list", caught_by=tensors)
+class Buckets(Right):
+    def __init__(self, lengths, bs, pool, seed):
+        super().__init__(lengths, bs, pool, seed)
+        if not isinstance(lengths, list):
+            self.lengths = [0] * len(lengths)
+
+
+@mutant("sorts the caller's tensor", caught_by=untouched)
+class Buckets(Right):
+    def __init__(self, lengths, bs, pool, seed):
+        super().__init__(lengths, bs, pool, seed)
+        if not isinstance(lengths, list):
+            lengths.copy_(lengths.sort().values)
+
+
 @mutant("draws from the default generator", caught_by=repeats)
 class Buckets(Right):
     def drawn(self, n):
         return torch.randperm(n).tolist()
 
 
-@mutant("seeds the default generator", caught_by=repeats)
+@mutant("seeds the default generator", caught_by=still)
 class Buckets(Right):
     def __init__(self, lengths, bs, pool, seed):
         super().__init__(lengths, bs, pool, seed)
@@ -268,6 +443,15 @@ class Buckets(Right):
         super().__init__(lengths, bs, pool, seed)
         if isinstance(lengths, list):
             lengths.sort()
+
+
+@hinted(1, reaches=mixes)
+class Buckets(Right):
+    def drawn(self, n):
+        return torch.randperm(n).tolist()
+
+    def arrange(self, batches):
+        return batches
 
 
 @accepted("with tensors all the way")

@@ -1,4 +1,4 @@
-"""Judges lessons/09_data/06_workers_seeding.md."""
+"""Judges lessons/09_data/07_workers_seeding.md."""
 
 import os
 import random
@@ -10,13 +10,21 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 from tensortutor.checking import (
     accepted,
     advising,
+    background,
     check,
+    equivalent,
     expect_equal,
     expect_true,
+    hinted,
     mutant,
 )
 
 shows = ["maths/random_generators"]
+
+background(
+    "You move a run from a machine with two cores",
+    "The noise of every sample becomes another one",
+)
 
 N = 18
 COUNT = (
@@ -31,21 +39,38 @@ STATE = (
     "Give the loader a generator of its own. Without workers the samples are made in this process "
 )
 STATE += "with its ds.g: keep its state, and put it back."
+ORDER = (
+    "The order comes from the sampler, in this process: seed it there. With workers, a new loader "
+)
+ORDER += (
+    "calls iter() of a batch_sampler twice: draw where the first item is asked for, after a yield "
+)
+ORDER += "or in a sampler=."
+BROKEN = (
+    "A pass that is broken off after a batch has drawn less than a whole one, if each sample draws "
+)
+BROKEN += "its seed when its turn comes. Draw the order and all seeds when the pass begins."
+LENGTH = "len(loader) asks your sampler for its length: give it a __len__."
+CLASS = "Put ds into a dataset of your own, and leave its class as it is."
 CONTEXT = "Without workers there is no process to start: multiprocessing_context is for 1 or more."
 
 
 class Noisy(Dataset):
     """Sample i: i, the process that made it, and two numbers from g."""
 
-    def __init__(self, seed):
-        self.g = torch.Generator().manual_seed(seed)
+    def __init__(self, seed, n=N):
+        self.g, self.n = torch.Generator().manual_seed(seed), n
 
     def __len__(self):
-        return N
+        return self.n
 
     def __getitem__(self, i):
+        torch.rand(i % 3, generator=self.g)
         drawn = torch.randint(2**60, (2,), generator=self.g)
         return i, os.getpid(), int(drawn[0]), int(drawn[1])
+
+
+CLASS_OF_DS = dict(vars(Noisy))
 
 
 def disturb(rng):
@@ -86,6 +111,7 @@ class Run:
         kept, self.before = ds.g, states(ds)
         self.passes = passes(answer, ds, seed, workers, 2)
         self.after, self.replaced = states(ds), ds.g is not kept
+        self.changed = type(ds) is not Noisy or dict(vars(Noisy)) != CLASS_OF_DS
 
 
 runs = {}
@@ -115,8 +141,19 @@ def drawn(batches):
     return {i: (a, b) for i, _, a, b in flat(batches)}
 
 
-@check("each pass has every sample once, in shuffled batches of 4, from that many workers")
+@check(
+    "each pass has every sample once, in shuffled batches of 4, from that many workers",
+    holds=[
+        "a DataLoader with a length, that shuffles, in batches of 4; the last may be smaller",
+        'It has this many workers, started by "fork"',
+        "workers: an int, 0 or more",
+    ],
+    both_sides=True,
+)
 def loads(answer, rng, device):
+    started = answer.make_loader(Noisy(0), 0, 2).multiprocessing_context
+    method = started.get_start_method() if started is not None else None
+    expect_equal(method, "fork", name="the way in which workers start")
     start = rng.getstate()
     for workers in (0, 2):
         rng.setstate(start)
@@ -135,9 +172,24 @@ def loads(answer, rng, device):
             expect_true(own == (workers == 0), message)
             expect_equal(len(found), max(workers, 1), name="the number of processes that made "
                          "samples")  # fmt: skip
+    for n in (1, 4, 5, rng.randrange(6, 30)):
+        with advising(ValueError, saying="multiprocessing_context", hint=CONTEXT):
+            loader = answer.make_loader(Noisy(0, n), rng.randrange(2**32), 0)
+        with advising(TypeError, hint=LENGTH):
+            expect_equal(len(loader), -(-n // 4), name=f"len(loader) for {n} samples", hint=LENGTH)
+        made = sorted(int(i) for batch in loader for i in batch[0])
+        expect_equal(made, list(range(n)), name=f"the samples of a pass over {n}, sorted,")
 
 
-@check("the number of workers changes neither the order nor a number")
+@check(
+    "the number of workers changes neither the order nor a number",
+    holds=[
+        "whose numbers do not depend on the number of workers, none included",
+        "A loader whose epochs do not depend on the workers.",
+        "order and random numbers follow from seed and k alone: for any number of workers",
+    ],
+    side="workers",
+)
 def count(answer, rng, device):
     start = rng.getstate()
     seed, run = run_of(answer, rng, 0)
@@ -149,7 +201,7 @@ def count(answer, rng, device):
             expect_true(
                 column(once, 0) == column(other, 0),
                 f"epoch {epoch} with {workers} workers has another order than with none",
-                hint="The order comes from the sampler, in this process: seed it there.",
+                hint=ORDER,
             )
             same = sum(drawn(once)[i] == drawn(other)[i] for i in range(N))
             expect_equal(
@@ -161,7 +213,14 @@ def count(answer, rng, device):
             )
 
 
-@check("samples and epochs share no random numbers")
+@check(
+    "samples and epochs share no random numbers",
+    holds=[
+        "No two samples share numbers.",
+        "Two epochs, or two seeds, share neither numbers nor an order.",
+    ],
+    side="epochs",
+)
 def different(answer, rng, device):
     start = rng.getstate()
     for workers in (0, 2):
@@ -180,7 +239,14 @@ def different(answer, rng, device):
                     hint="A pass begins with a draw from a generator that lives on.")  # fmt: skip
 
 
-@check("the same seed gives the same, whatever was drawn elsewhere")
+@check(
+    "the same seed gives the same, whatever was drawn elsewhere",
+    holds=[
+        "order and random numbers follow from seed and k alone: for any number of workers",
+        "whatever state any generator of this process is in",
+    ],
+    side="state",
+)
 def repeats(answer, rng, device):
     seed, run = run_of(answer, rng, 0)
     disturb(random.Random(seed ^ 1))
@@ -196,19 +262,62 @@ def repeats(answer, rng, device):
         expect_true(same, f"epoch {epoch} of a second loader has other numbers", hint=hint)
 
 
-@check("another seed gives another order and other numbers")
-def seeds(answer, rng, device):
+FACTORS = (100, 1000, 1009, 10**4, 10**6, 1_000_003, 10**9 + 7)
+"""Some of what people multiply a seed with, to add the epoch or the sample to it."""
+
+
+def clash(factor):
+    """The seed for which seed * factor is 0 or 1 in its low 32 bits, and which is not 0."""
+    twos = (factor & -factor).bit_length() - 1
+    return 2 ** (32 - twos) if twos else pow(factor, -1, 2**32)
+
+
+@check(
+    "a pass that is broken off counts as one",
+    holds="Its epoch k is the k-th pass over it; one that is broken off counts too.",
+)
+def broken(answer, rng, device):
     seed, run = run_of(answer, rng, 0)
-    first = run.passes[0]
-    for other in ((seed + 1) % 2**32, (seed + N) % 2**32):
-        (batches,) = passes(answer, Noisy(1), other, 0, 1)
-        expect_true(column(first, 0) != column(batches, 0), "two seeds give the same order")
-        shared = {*drawn(first).values()} & {*drawn(batches).values()}
-        message = f"seeds {seed} and {other} share {len(shared)} numbers"
-        expect_true(not shared, message, hint=EPOCH)
+    with advising(ValueError, saying="multiprocessing_context", hint=CONTEXT):
+        loader = answer.make_loader(Noisy(2), seed, 0)
+    next(iter(loader))
+    again = [list(zip(*(part.tolist() for part in batch), strict=True)) for batch in loader]
+    same = column(run.passes[1], 0) == column(again, 0)
+    expect_true(same, "after a pass that ended early, epoch 1 has another order", hint=BROKEN)
+    same = drawn(run.passes[1]) == drawn(again)
+    expect_true(same, "after a pass that ended early, epoch 1 has other numbers", hint=BROKEN)
 
 
-@check("no generator of this process is moved")
+@check(
+    "another seed gives another order and other numbers",
+    holds="Two epochs, or two seeds, share neither numbers nor an order.",
+    side="seeds",
+)
+def seeds(answer, rng, device):
+    base = rng.randrange(2**31)
+    asked = {0, 1, 2, base, base + 1, base + N, 2**32 - 1, *FACTORS, *map(clash, FACTORS)}
+    orders, numbers = {}, {}
+    for seed in sorted(asked):
+        for epoch, batches in enumerate(passes(answer, Noisy(1), seed, 0, 3)):
+            here = f"seed {seed} in epoch {epoch}"
+            other = orders.setdefault(tuple(column(batches, 0)), here)
+            expect_true(other == here, f"{here} has the order of {other}", hint=EPOCH)
+            for i, (number, _) in drawn(batches).items():
+                name = f"sample {i} of {here}"
+                other = numbers.setdefault(number, name)
+                expect_true(other == name, f"{name} draws what {other} draws", hint=EPOCH)
+
+
+@check(
+    "no generator of this process is moved",
+    holds=[
+        "No generator of this process is moved: not ds.g, and not without workers either.",
+        "ds.g stays the same object.",
+        "The dataset keeps a `torch.Generator` in `ds.g`, draws from it in each `ds[i]`",
+        "map-style dataset of 1 or more samples, with a torch.Generator in ds.g",
+    ],
+    both_sides=True,
+)
 def still(answer, rng, device):
     start = rng.getstate()
     for workers in (0, 2):
@@ -218,6 +327,16 @@ def still(answer, rng, device):
             message = f"with {workers} workers, {name} was moved"
             expect_true(run.after[name] == state, message, hint=STATE)
         expect_true(not run.replaced, "ds.g of this process was replaced", hint=STATE)
+
+
+@check(
+    "the class of ds is as it was",
+    holds="You cannot change its class, but you may wrap it.",
+    both_sides=True,
+)
+def wrapped(answer, rng, device):
+    _, run = run_of(answer, rng, 0)
+    expect_true(not run.changed, "the class of ds was changed", hint=CLASS)
 
 
 class Keys:
@@ -408,6 +527,93 @@ def make_loader(ds, seed, workers):
     return built(Seeded(ds), Keys(len(ds), torch.randint(2**31, ()).item()), workers)
 
 
+class Grouped(Keys):
+    """Batches of pairs, drawn when iter() is called."""
+
+    def __iter__(self):
+        pairs = list(super().__iter__())
+        return iter([pairs[k : k + 4] for k in range(0, self.n, 4)])
+
+    def __len__(self):
+        return -(-self.n // 4)
+
+
+@mutant("draws at each iter() of a batch sampler", caught_by=count)
+def make_loader(ds, seed, workers):
+    how = {"num_workers": workers, "multiprocessing_context": "fork"} if workers else {}
+    g = torch.Generator().manual_seed(1)
+    return DataLoader(Seeded(ds), batch_sampler=Grouped(len(ds), seed), generator=g, **how)
+
+
+class Linear(Sums):
+    """seed * 1000 + epoch * 100 + i."""
+
+    def __iter__(self):
+        order = list(super().__iter__())
+        yield from ((i, (self.seed * 1000 + self.epoch * 100 + i) % 2**32) for i, _ in order)
+
+
+@mutant("multiplies the seed by 1000 and the epoch by 100", caught_by=seeds)
+def make_loader(ds, seed, workers):
+    return built(Seeded(ds), Linear(len(ds), seed), workers)
+
+
+class OneByOne(Keys):
+    """Draws the seed of a sample when its turn comes."""
+
+    def __iter__(self):
+        for i in torch.randperm(self.n, generator=self.g).tolist():
+            yield i, torch.randint(2**32, (), generator=self.g).item()
+
+
+@mutant("draws seeds one by one", caught_by=broken)
+def make_loader(ds, seed, workers):
+    return built(Seeded(ds), OneByOne(len(ds), seed), workers)
+
+
+class Endless(Keys):
+    __len__ = None
+
+
+@mutant("has no length", caught_by=loads)
+def make_loader(ds, seed, workers):
+    return built(Seeded(ds), Endless(len(ds), seed), workers)
+
+
+@mutant("changes the class of ds", caught_by=wrapped)
+def make_loader(ds, seed, workers):
+    kind, plain = type(ds), Noisy.__dict__["__getitem__"]
+
+    def seeded(self, key):
+        i, seed = key if isinstance(key, tuple) else (key, 0)
+        before = self.g.get_state()
+        self.g.manual_seed(seed)
+        sample = plain(self, i)
+        self.g.set_state(before)
+        return sample
+
+    if kind.__getitem__ is plain:
+        kind.__getitem__ = seeded
+    return built(ds, Keys(len(ds), seed), workers)
+
+
+@mutant("starts workers by spawn", caught_by=loads)
+def make_loader(ds, seed, workers):
+    return DataLoader(
+        Seeded(ds),
+        batch_size=4,
+        sampler=Keys(len(ds), seed),
+        num_workers=workers,
+        multiprocessing_context="spawn" if workers else None,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+@hinted(1, reaches=seeds)
+def make_loader(ds, seed, workers):
+    return built(Seeded(ds, keep=False), Keys(len(ds), seed), workers, generator=None)
+
+
 class Epochs(Keys):
     """Pairs of an index and the number of the epoch."""
 
@@ -462,3 +668,33 @@ def make_loader(ds, seed, workers):
     how = {"num_workers": workers, "multiprocessing_context": "fork"} if workers else {}
     g = torch.Generator().manual_seed(1)
     return DataLoader(Clones(ds), batch_sampler=batches, generator=g, **how)
+
+
+equivalent(
+    "seeds = torch.randint(2**32, (self.n,), generator=self.g)",
+    "seeds = torch.randint(3**32, (self.n,), generator=self.g)",
+    because="Seeds from a range as wide differ as well.",
+)
+
+
+equivalent(
+    "seeds = torch.randint(2**32, (self.n,), generator=self.g)",
+    "seeds = torch.randint(2**33, (self.n,), generator=self.g)",
+    because="Seeds from a range as wide differ as well.",
+)
+
+
+equivalent(
+    "seeds = torch.randint(2**32, (self.n,), generator=self.g)",
+    "seeds = torch.randint(2**31, (self.n,), generator=self.g)",
+    because="Seeds from a range as wide differ as well.",
+)
+
+equivalent(
+    "return DataLoader(Seeded(ds), 4, sampler=Keys(len(ds), seed), num_workers=workers, "
+    'multiprocessing_context="fork" if workers else None, '
+    "generator=torch.Generator().manual_seed(seed))",
+    "return DataLoader(Seeded(ds), 4, sampler=Keys(len(ds), seed), num_workers=workers, "
+    'multiprocessing_context="fork" if workers else None, generator=torch.Generator())',
+    because="It seeds the default generators of the workers, and ds draws from ds.g alone.",
+)
