@@ -33,10 +33,13 @@ equivalent(
 )
 
 WHOLE = "The mean over all rows; each piece adds its share to the gradient of the weight."
-UNEVEN = "The mean of the pieces' means weighs a row of the last piece more."
+UNEVEN = (
+    "Each row counts once, those of a smaller last piece too. A mean of means weighs them more."
+)
 IGNORED = "Divide by the number of targets that count, of all pieces; a piece may have none."
 PIECES = "Compute at most `rows` rows of scores at a time."
-PILED = "Go back from each piece before the next: that lets go of its scores."
+PILED = "Go back from each piece before the next, and keep no scores: then they are let go of."
+WIDE = "Stay in float64. Two whole numbers, or a bool and a whole number, divide to float32."
 ALONE = "Return the gradients; the caller decides where they go."
 NEAR = {"rtol": 1e-4, "atol": 1e-5}
 
@@ -82,8 +85,8 @@ def wanted(h, w, y):
 
 
 def compare(answer, h, w, y, rows, hint):
+    right, right_h, right_w = wanted(h, w, y)  # before the answer can change an argument
     loss, dh, dw = answer.head_loss(h, w, y, rows)
-    right, right_h, right_w = wanted(h, w, y)
     expect_true(type(loss) is float, "the loss is not a Python float", hint="Use `.item()`.")
     expect_close(torch.tensor(loss), torch.tensor(right), name="the loss", hint=hint, **NEAR)
     expect_close(dh, right_h, name="dh", hint=hint, **NEAR)
@@ -150,26 +153,35 @@ def piled(answer, rng, device):
     expect_true(seen.most <= 32, message, hint=PILED)
 
 
-@check("dtypes and layouts", holds="The gradients have the shape and dtype of `h` and `weight`.")
+@check(
+    "dtypes and layouts",
+    holds=[
+        "The gradients have the shape and dtype of `h` and `weight`",
+        "nothing in between has a smaller dtype",
+    ],
+)
 def dtypes(answer, rng, device):
     for dtype in (torch.float32, torch.float64):
-        h, w, y = problem(rng, device, 9, dtype, ignored=0.2)
+        h, w, y = problem(rng, device, 9, dtype)
+        y[rng.sample(range(1, 9), 2)] = -100  # 7 are left: 1 / 7 is rounded in float32
         h, w = h.T.contiguous().T, w.repeat(1, 2)[:, : w.shape[1]]
         _, dh, dw = answer.head_loss(h, w, y, 4)
         expect_dtype(dh, dtype, name="dh")
         expect_dtype(dw, dtype, name="dw")
         compare(answer, h, w, y, 4, WHOLE)
     tight = {"rtol": 1e-9, "atol": 1e-11}
-    expect_close(dw, wanted(h, w, y)[2], name="dw in float64", hint="Stay in float64.", **tight)
+    expect_close(dw, wanted(h, w, y)[2], name="dw in float64", hint=WIDE, **tight)
 
 
 @check(
     "the arguments and their .grad are left alone",
     holds="The arguments and their `.grad` stay as they are",
     both_sides=True,
+    hint="h and weight may belong to a graph: work on h.detach() and weight.detach().",
 )
 def clean(answer, rng, device):
-    h, w, y = problem(rng, device, 9)
+    h, w, y = problem(rng, device, 9, ignored=0.3)
+    y[1] = -100
     with expect_unchanged(h, w, y):
         answer.head_loss(h, w, y, 4)
     still = not h.requires_grad and not w.requires_grad
@@ -309,6 +321,43 @@ def head_loss(h, weight, targets, rows):
     return pieces(h, weight, targets, rows)
 
 
+@mutant("puts a token in the place of -100", caught_by=clean)
+def head_loss(h, weight, targets, rows):
+    result = pieces(h, weight, targets, rows)
+    targets[targets == -100] = 0
+    return result
+
+
+@mutant("goes back from h itself", caught_by=clean)
+def head_loss(h, weight, targets, rows):
+    if not h.requires_grad:
+        return pieces(h, weight, targets, rows)
+    n = (targets != -100).sum()
+    dw, total = torch.zeros_like(weight), 0.0
+    h.retain_grad()
+    for p, t in zip(h.split(rows), targets.split(rows)):
+        w = weight.detach().requires_grad_()
+        loss = F.cross_entropy(p @ w.T, t, reduction="sum") / n
+        loss.backward()
+        dw += w.grad
+        total += loss.item()
+    return total, h.grad, dw
+
+
+@mutant("leaves out the last piece where it is smaller", caught_by=uneven)
+def head_loss(h, weight, targets, rows):
+    n = max(len(h) // rows, 1) * rows
+    loss, dh, dw = pieces(h[:n], weight, targets[:n], rows)
+    return loss, torch.cat([dh, torch.zeros_like(h[n:])]), dw
+
+
+@mutant("divides whole numbers, in float32", caught_by=dtypes)
+def head_loss(h, weight, targets, rows):
+    loss, dh, dw = pieces(h, weight, targets, rows)
+    n = (targets != -100).sum()
+    return loss, dh * n * (1 / n), dw * n * (1 / n)
+
+
 @mutant("goes back into the model of h", caught_by=clean)
 def head_loss(h, weight, targets, rows):
     loss, dh, dw = pieces(h, weight, targets, rows)
@@ -347,6 +396,36 @@ def head_loss(h, weight, targets, rows):
     both = zip(h.split(rows), targets.split(rows))
     loss = sum(checkpoint(part, p, w, t, use_reentrant=False) for p, t in both) / n
     return loss.item(), *torch.autograd.grad(loss, (h, w))
+
+
+@accepted("leaves out the rows that do not count")
+def head_loss(h, weight, targets, rows):
+    counting = (targets != -100).nonzero()[:, 0]
+    w = weight.detach().clone().requires_grad_()
+    dh, total = torch.zeros_like(h, requires_grad=False), 0.0
+    for at in counting.split(rows):
+        p = h.detach()[at].requires_grad_()
+        loss = F.cross_entropy(F.linear(p, w), targets[at], reduction="sum")
+        loss.backward()
+        dh[at] = p.grad
+        total += loss.item()
+    return total / len(counting), dh / len(counting), w.grad / len(counting)
+
+
+@accepted("one row at a time")
+def head_loss(h, weight, targets, rows):
+    h, weight = h.detach(), weight.detach()
+    n = int((targets != -100).sum())
+    dh, dw, total = torch.zeros_like(h), torch.zeros_like(weight), 0.0
+    for i, t in enumerate(targets.tolist()):
+        if t != -100:
+            logp = (weight @ h[i]).log_softmax(0)
+            total -= logp[t].item() / n
+            d = logp.exp()
+            d[t] -= 1
+            dh[i] = d @ weight / n
+            dw += torch.outer(d, h[i]) / n
+    return total, dh, dw
 
 
 @accepted("backward on leaves of its own")

@@ -31,9 +31,9 @@ equivalent(
 )
 
 PAIRS = "The pairs are (i, i + D/2), turned by +pos * base ** (-2i / D)."
-NEIGHBOURS = "You paired neighbours, 2i and 2i + 1. Here number i belongs with number i + D/2."
+BACK = "Compute in float32 if you like, and go back to the dtype of x at the end."
 ROWS = "pos of shape (B, T): row b turns by pos[b], in all of its heads."
-NEAR = {"rtol": 1e-4, "atol": 1e-3}
+NEAR = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def turned(x, pos, base, first, second):
@@ -59,10 +59,44 @@ def neighbours(x, pos, base=10000.0):
     return turned(x, pos, base, even, even + 1).to(x)
 
 
+def slips(x, pos):
+    """Usual mistakes with the result that each gives, in float64."""
+    half = torch.arange(x.shape[-1] // 2)
+    last = half + len(half)
+    swapped = torch.cat([x[..., ::2], x[..., 1::2]], -1)
+    turned_first = wanted(x, pos)[..., half]
+    angle = pos.cpu()[:, None].double() * 10000.0 ** (-half.double() / len(half))
+    late = x.cpu().double()[..., last] * angle.cos() + turned_first.cpu() * angle.sin()
+    overwritten = torch.cat([turned_first.cpu(), late], -1).to(x.device)
+    return {
+        "You paired neighbours, 2i and 2i + 1. Here number i belongs with number i + D/2.": (
+            neighbours(x, pos)
+        ),
+        "You read neighbours and write halves. Here number i belongs with number i + D/2.": (
+            wanted(swapped, pos)
+        ),
+        "You turn backwards: (a, b) becomes (a cos - b sin, b cos + a sin).": wanted(x, -pos),
+        "The exponent is -2 * i / D. You take half of it.": wanted(x, pos, 10000.0**0.5),
+        "The default base is 10000.": wanted(x, pos, 500000.0),
+        "The second half reads the new first half. Keep the old one until both are done.": (
+            overwritten
+        ),
+    }
+
+
+def advice(got, x, pos):
+    """What to say of a result that is wrong."""
+    if isinstance(got, torch.Tensor) and got.shape == x.shape:
+        for hint, slip in slips(x, pos).items():
+            if torch.allclose(got.detach().double(), slip.double(), atol=1e-3):
+                return hint
+    return PAIRS
+
+
 def compare(answer, x, pos, hint, *base):
-    expect_close(
-        answer.rope(x, pos, *base), wanted(x, pos, *base), dtype=x.dtype, hint=hint, **NEAR
-    )
+    right = wanted(x, pos, *base)  # before the answer can write into x
+    got = answer.rope(x, pos, *base)
+    expect_close(got, right, dtype=x.dtype, hint=hint, dtype_hint=BACK, **NEAR)
 
 
 def noise(rng, device, b=2, h=3, t=None, d=None):
@@ -81,17 +115,14 @@ def noise(rng, device, b=2, h=3, t=None, d=None):
 def values(answer, rng, device):
     x = noise(rng, device)
     pos = torch.arange(x.shape[2], device=device)
-    got = answer.rope(x, pos)
-    other = neighbours(x, pos)
-    same = isinstance(got, torch.Tensor) and got.shape == x.shape
-    same = same and got.dtype == x.dtype and torch.allclose(got, other, atol=1e-3)
-    expect_close(got, wanted(x, pos), dtype=x.dtype, hint=NEIGHBOURS if same else PAIRS, **NEAR)
+    got = answer.rope(x.clone(), pos)
+    expect_close(got, wanted(x, pos), dtype=x.dtype, hint=advice(got, x, pos), **NEAR)
 
 
 @check("pair i turns by base ** (-2i / D)", holds="by `p * base ** (-2 * i / D)`")
 def bases(answer, rng, device):
     x = noise(rng, device, b=1, h=1, t=5, d=8)
-    pos = torch.arange(5, device=device) * 7
+    pos = torch.arange(5, device=device)
     compare(answer, x, pos, "theta_i = base ** (-2i / D), with the base that is given.", 500000.0)
     compare(answer, noise(rng, device, t=5, d=2), pos, PAIRS, 100.0)
 
@@ -122,14 +153,19 @@ def rows(answer, rng, device):
 
 @check("half precision: angles in float32", holds="Angles are computed in float32")
 def brain(answer, rng, device):
-    for dtype, near in ((torch.bfloat16, 0.05), (torch.float16, 0.01)):
+    for dtype, limit in ((torch.bfloat16, 0.05), (torch.float16, 0.01)):
         x = noise(rng, device, b=1, h=1, t=4, d=8).to(dtype)
         start = rng.randint(1500, 3000) * 2 + 1
         pos = torch.arange(start, start + 4, device=device)
         rounded = int(torch.tensor(start).to(dtype))
-        hint = f"{dtype} turns the position {start} into {rounded}: no angle in the dtype of x."
+        hint = (
+            f"{dtype} turns the position {start} into {rounded}."
+            " Positions, theta and angles stay in float32."
+        )
+        right = wanted(x, pos)
         got = answer.rope(x, pos)
-        expect_close(got, wanted(x, pos), dtype=dtype, hint=hint, rtol=near, atol=near)
+        near = {"rtol": limit, "atol": limit}
+        expect_close(got, right, dtype=dtype, hint=hint, dtype_hint=BACK, **near)
 
 
 @check("the dtype of x", holds="the result has the dtype of `x`")
@@ -137,7 +173,7 @@ def dtypes(answer, rng, device):
     for dtype in (torch.bfloat16, torch.float16, torch.float64):
         x = noise(rng, device).to(dtype)
         pos = torch.arange(x.shape[2], device=device)
-        expect_dtype(answer.rope(x, pos), dtype, name=f"the result for {dtype}")
+        expect_dtype(answer.rope(x, pos), dtype, name=f"the result for {dtype}", hint=BACK)
 
 
 @check("x stays, and gets gradients", holds=["The input stays as it was", "gradients reach it"])
@@ -172,6 +208,40 @@ def thetas(x, base):
 @mutant("pairs of neighbours", caught_by=values)
 def rope(x, pos, base=10000.0):
     return neighbours(x, pos, base)
+
+
+@mutant("reads neighbours and writes halves", caught_by=values)
+def rope(x, pos, base=10000.0):
+    return halves(torch.cat([x[..., ::2], x[..., 1::2]], -1), pos, thetas(x, base)).to(x.dtype)
+
+
+@mutant("the second half reads the new first half", caught_by=values)
+def rope(x, pos, base=10000.0):
+    angle = pos[..., None].float() * thetas(x, base)
+    angle = angle[:, None] if pos.dim() == 2 else angle
+    a, b = x.float().chunk(2, -1)
+    a = a * angle.cos() - b * angle.sin()
+    b = b * angle.cos() + a * angle.sin()
+    return torch.cat([a, b], -1).to(x.dtype)
+
+
+@mutant("cosine and sine in half precision for float32", caught_by=values)
+def rope(x, pos, base=10000.0):
+    angle = pos[..., None].float() * thetas(x, base)
+    angle = angle[:, None] if pos.dim() == 2 else angle
+    cos, sin = angle.cos().bfloat16().float(), angle.sin().bfloat16().float()
+    a, b = x.float().chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
+
+
+@mutant("theta in the dtype of x", caught_by=brain)
+def rope(x, pos, base=10000.0):
+    return halves(x, pos, thetas(x, base).to(x.dtype).float()).to(x.dtype)
+
+
+@mutant("counts from the first position of the call", caught_by=positions)
+def rope(x, pos, base=10000.0):
+    return halves(x, pos - pos[..., :1], thetas(x, base)).to(x.dtype)
 
 
 @mutant("turns backwards", caught_by=values)
@@ -243,6 +313,27 @@ def rope(x, pos, base=10000.0):
 @mutant("cuts the graph", caught_by=untouched)
 def rope(x, pos, base=10000.0):
     return halves(x.detach(), pos, thetas(x, base)).to(x.dtype)
+
+
+@accepted("a matrix of 2 by 2 for each pair")
+def rope(x, pos, base=10000.0):
+    B, H, T, D = x.shape
+    angle = pos.reshape(-1, T, 1) * base ** (-2 * torch.arange(D // 2, device=x.device) / D)
+    cos, sin = angle.cos(), angle.sin()
+    turn = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
+    pairs = x.float().reshape(B, H, T, 2, D // 2)
+    turn = turn.expand(B, T, D // 2, 2, 2)
+    return torch.einsum("btijk,bhtki->bhtji", turn, pairs).reshape(B, H, T, D).to(x.dtype)
+
+
+@accepted("cosine and sine rounded to the dtype of x, angles in float32")
+def rope(x, pos, base=10000.0):
+    D = x.shape[-1]
+    angle = pos[..., None] * base ** (-torch.arange(0, D, 2, device=x.device).float() / D)
+    angle = torch.cat([angle, angle], -1)
+    angle = angle[:, None] if pos.dim() == 2 else angle
+    other = torch.cat([-x[..., D // 2 :], x[..., : D // 2]], -1)
+    return x * angle.cos().to(x.dtype) + other * angle.sin().to(x.dtype)
 
 
 @accepted("complex numbers of the two halves")

@@ -28,11 +28,15 @@ equivalent(
     because="no position is below 0 or below -1",
 )
 
-FUTURE = "Look back only: j <= i."
+FUTURE = "True is where the query may look, and it looks back only: j <= i."
+BOOL = "A comparison as `j <= i` gives bool."
 ITSELF = "The token itself is one of the window's places: i - j < window."
 SINKS = "The first places are seen by all behind them, and by nobody before them."
 KEPT = "Keep positions below sinks, and those above the newest position minus window."
 SIZE = "The cache holds at most window + sinks tokens."
+PAIRED = "The same places of keys, values and positions are kept."
+TWICE = "A token that is a sink and in the window stands in the cache once."
+FIRST = "Without sinks the first token leaves the window like any other: a sink has j < sinks."
 PLACES = "Positions are those of the text: they go along with their keys."
 
 
@@ -66,10 +70,11 @@ def near(answer, rng, device):
     T, window = rng.randint(6, 12), rng.randint(2, 5)
     got = answer.window_mask(T, window)
     expect_shape(got, (T, T), name="the mask")
-    expect_dtype(got, torch.bool, name="the mask")
+    expect_dtype(got, torch.bool, name="the mask", hint=BOOL)
     future = int(got.triu(1).sum())
     expect_equal(future, 0, name="the places in the future", hint=FUTURE)
-    expect_equal(int(got.sum(1).max()), window, name="the places that a token sees", hint=ITSELF)
+    hint = FIRST if got[:, 0].all() else ITSELF
+    expect_equal(int(got.sum(1).max()), window, name="the places that a token sees", hint=hint)
     for size in (window, 1, T, T + 3):
         got = answer.window_mask(T, size)
         same(got, mask_of(T, size), f"window_mask({T}, {size})", ITSELF)
@@ -104,7 +109,7 @@ def tokens(rng, n, device, dtype=torch.float32):
     both_sides=True,
 )
 def one_by_one(answer, rng, device):
-    for s in (0, rng.randint(1, 3)):
+    for s in (0, rng.randint(2, 3)):
         n, window = rng.randint(9, 14), rng.randint(2, 4)
         q, k, v = tokens(rng, n, device)
         right = F.scaled_dot_product_attention(q, k, v, attn_mask=mask_of(n, window, s).to(device))
@@ -115,10 +120,13 @@ def one_by_one(answer, rng, device):
             cache = answer.push(cache, k[:, :, one], v[:, :, one], at, window, s)
             held, most = cache[0].shape[2], len(places(t + 1, window, s))
             message = f"after {t + 1} tokens the cache holds {held} keys, {most} are visible"
-            expect_true(held == most, message, hint=SIZE if held > most else KEPT)
+            hint = TWICE if held > t + 1 else SIZE if held > most else KEPT
+            expect_true(held == most, message, hint=hint)
+            right_pos = places(t + 1, window, s)
+            expect_equal(cache[2].tolist(), right_pos, name="pos", hint=PLACES)
             outs.append(F.scaled_dot_product_attention(q[:, :, one], cache[0], cache[1]))
         got = torch.cat(outs, 2)
-        expect_close(got, right, name="attention with the cache", atol=1e-5, hint=KEPT)
+        expect_close(got, right, name="attention with the cache", atol=1e-5, hint=PAIRED)
 
 
 @check(
@@ -170,7 +178,7 @@ def untouched(answer, rng, device):
         at = torch.tensor([t], device=device)
         cache = answer.push(cache, k[:, :, t : t + 1], v[:, :, t : t + 1], at, window, s)
     at = torch.tensor([11], device=device)
-    with expect_unchanged(*cache):
+    with expect_unchanged(*cache, hint="Return new tensors: the caller may go on from the old."):
         new = answer.push(cache, k[:, :, 11:], v[:, :, 11:], at, window, s)
     kept = list(range(s)) + list(range(11 - window, 11))
     expect_equal(cache[2].tolist(), kept, name="the old positions", hint="Return a new cache.")
@@ -206,6 +214,22 @@ def window_mask(T, window, sinks=0):
     return (j <= i) & ((i - j <= window) | (j < sinks))
 
 
+@mutant("one sink too many", caught_by=near)
+def window_mask(T, window, sinks=0):
+    i, j = torch.arange(T)[:, None], torch.arange(T)
+    return (j <= i) & ((i - j < window) | (j <= sinks))
+
+
+@mutant("a mask of numbers", caught_by=near)
+def window_mask(T, window, sinks=0):
+    return mask_of(T, window, sinks).float()
+
+
+@mutant("True where the query may not look", caught_by=near)
+def window_mask(T, window, sinks=0):
+    return ~mask_of(T, window, sinks)
+
+
 @mutant("sinks before their time", caught_by=sinks)
 def window_mask(T, window, sinks=0):
     i, j = torch.arange(T)[:, None], torch.arange(T)
@@ -221,6 +245,31 @@ def window_mask(T, window, sinks=0):
 def window_mask(T, window, sinks=0):
     i, j = torch.arange(T)[:, None], torch.arange(T)
     return (j <= i) & ((i - j < window) | (i < sinks))
+
+
+@mutant("a sink in the window is kept twice", caught_by=one_by_one)
+def push(cache, k, v, pos, window, sinks):
+    k, v, pos = glued(cache, k, v, pos)
+    if len(pos) <= window:
+        return k, v, pos
+    keep = [*range(sinks), *range(len(pos) - window, len(pos))]
+    return k[:, :, keep], v[:, :, keep], pos[keep]
+
+
+@mutant("sinks take places of the window", caught_by=one_by_one)
+def push(cache, k, v, pos, window, sinks):
+    k, v, pos = glued(cache, k, v, pos)
+    keep = (pos > pos[-1] - window + sinks) | (pos < sinks)
+    keep = keep | (pos == pos[-1])
+    return k[:, :, keep], v[:, :, keep], pos[keep]
+
+
+@mutant("the window of the oldest new token", caught_by=chunks)
+def push(cache, k, v, pos, window, sinks):
+    first = pos[0]
+    k, v, pos = glued(cache, k, v, pos)
+    keep = (pos > first - window) | (pos < sinks)
+    return k[:, :, keep], v[:, :, keep], pos[keep]
 
 
 @mutant("the cache forgets the sinks", caught_by=one_by_one)
@@ -292,6 +341,16 @@ def window_mask(T, window, sinks=0):
     m = torch.ones(T, T).tril().triu(1 - window)
     m[:, :sinks] = 1
     return m.tril().bool()
+
+
+@accepted("sinks and window by their place in the cache")
+def push(cache, k, v, pos, window, sinks):
+    k, v, pos = glued(cache, k, v, pos)
+    n = len(pos)
+    if n <= window + sinks:
+        return k, v, pos
+    keep = [*range(sinks), *range(n - window, n)]
+    return k[:, :, keep], v[:, :, keep], pos[keep]
 
 
 @accepted("cuts and glues")
