@@ -62,7 +62,10 @@ equivalent(
 )
 
 N = 20_000
-RULE = "Keep x with chance p(x) / q(x); in its place draw from max(p - q, 0)."
+RULE = (
+    "Keep x with chance p(x) / q(x), by a random number for each place of each text. Instead of a"
+    " refused x draw from max(p - q, 0)."
+)
 
 
 def distributions(rng, device, vocabulary=None, places=1, dtype=torch.float32):
@@ -82,9 +85,9 @@ def drawn(q, rows):
 
 
 def outcome(answer, p, q, rows):
-    """Drafted tokens, and what became of them. p and q are expanded views."""
+    """Drafted tokens, and what became of them."""
     drafted = drawn(q, rows)
-    out = answer.verify(p.expand(rows, -1, -1), q.expand(rows, -1, -1), drafted)
+    out = answer.verify(p.repeat(rows, 1, 1), q.repeat(rows, 1, 1), drafted.clone())
     hint = "A row has K + 1 places, with -1 behind the last token."
     expect_shape(out, (rows, len(q) + 1), hint=hint)
     return drafted, out
@@ -125,9 +128,13 @@ def never(answer, rng, device):
     p, q = distributions(rng, device, 5)
     p[0, 2] = 0
     p[0] /= p[0].sum()
-    _, out = outcome(answer, p, q, 4000)
+    drafted, out = outcome(answer, p, q, 4000)
+    two, was_two = out[:, 0] == 2, drafted[:, 0] == 2
+    hint = "The residual is max(p - q, 0): it is 0 where q is larger than p."
+    name = "tokens 2 in place of others, with p = 0"
+    expect_equal(int((two & ~was_two).sum()), 0, name=name, hint=hint)
     hint = "The chance to keep a token is p / q: with p = 0 it is refused."
-    expect_equal(int((out[:, 0] == 2).sum()), 0, name="tokens 2, with p = 0", hint=hint)
+    expect_equal(int((two & was_two).sum()), 0, name="tokens 2 kept, with p = 0", hint=hint)
 
 
 @check(
@@ -140,7 +147,7 @@ def stops(answer, rng, device):
     q[0] = torch.tensor([1.0, 0.0, 0.0, 0.0])  # refused
     p[1:3] = q[1:]  # would be kept
     _, out = outcome(answer, p, q, 500)
-    hint = "What follows a refused token was drafted behind a word that is not there."
+    hint = "What was drafted behind a refused token does not count, kept or not."
     expect_equal(int((out[:, 1:] >= 0).sum()), 0, name="tokens behind a refused one", hint=hint)
     wrong = int((out[:, 1:] != -1).sum())
     expect_equal(wrong, 0, name="places that are not -1", hint="Behind the last token stands -1.")
@@ -155,7 +162,25 @@ def rate(answer, rng, device):
     expect_true(
         abs(got - want) < 5 * 0.5 / N**0.5,
         f"{got:.1%} of the drafted tokens were kept, the sum of min(p, q) is {want:.1%}",
-        hint="To keep fewer can be right too, and is slower: min(1, p / q), no less.",
+        hint="Keep with the chance min(1, p / q), no less and no more, by a random number for each"
+        " text. To keep fewer and still have the shares of p is possible, and slower.",
+    )
+
+
+@check(
+    "places and texts are decided by numbers of their own",
+    holds="Each place of each text has a random number of its own.",
+    both_sides=True,
+)
+def independent(answer, rng, device):
+    q = torch.tensor([[0.5, 0.5, 0.0]] * 2, device=device)
+    p = torch.tensor([[0.25, 0.25, 0.5]] * 3, device=device)  # each token is kept by 1/2
+    _, out = outcome(answer, p, q, 4000)
+    both = (out[:, 2] >= 0).double().mean().item()
+    expect_true(
+        abs(both - 0.25) < 5 * 0.43 / 4000**0.5,
+        f"each of two places is kept by 1/2, and both of them in {both:.1%} of the texts",
+        hint="Two numbers give 25%: torch.rand of shape (B, K), one for each place of each text.",
     )
 
 
@@ -183,9 +208,20 @@ def places(answer, rng, device):
     expect_close(lengths.cpu(), want, name=name, hint=hint, rtol=0, atol=0.02)
 
 
+@check("the inputs stay as they were", holds="The inputs may require gradients, and keep")
+def unchanged(answer, rng, device):
+    p, q = distributions(rng, device, 4, 2)
+    drafted = drawn(q, 50)
+    p = p.repeat(50, 1, 1).mT.contiguous().mT.requires_grad_()
+    q = q.repeat(50, 1, 1).requires_grad_()
+    with expect_unchanged(p, q, drafted, hint="Write the replacements to a new tensor."):
+        out = answer.verify(p, q, drafted)
+    expect_shape(out, (50, 3))
+
+
 @check(
     "the generator decides all draws",
-    holds=["The draws use `generator`; None is the global one.", "stands on the device of `p`"],
+    holds=["The draws use `generator`", "stands on the device of `p`"],
 )
 def seeds(answer, rng, device):
     p, q = distributions(rng, device, 5, 3)
@@ -201,24 +237,31 @@ def seeds(answer, rng, device):
     expect_true(differs, "another seed gives the same tokens", hint="Draw with the generator.")
 
 
-@check("the inputs stay as they were", holds="The inputs may require gradients, and keep")
-def unchanged(answer, rng, device):
-    p, q = distributions(rng, device, 4, 2)
-    drafted = drawn(q, 50)
-    p = p.repeat(50, 1, 1).mT.contiguous().mT.requires_grad_()
-    q = q.repeat(50, 1, 1).requires_grad_()
-    with expect_unchanged(p, q, drafted, hint="Write the replacements to a new tensor."):
-        out = answer.verify(p, q, drafted)
-    expect_shape(out, (50, 3))
+@check("without a generator the global one draws", holds="None is the global one.")
+def default(answer, rng, device):
+    p, q = distributions(rng, device, 5, 3)
+    p, q, drafted = p.repeat(200, 1, 1), q.repeat(200, 1, 1), drawn(q, 200)
+    torch.manual_seed(rng.randrange(1000))
+    state = torch.get_rng_state() if device.type == "cpu" else None
+    one, two = answer.verify(p, q, drafted), answer.verify(p, q, drafted)
+    hint = "Hand generator=None on: torch.rand and torch.multinomial then use the global generator."
+    differs = bool((one != two).any())
+    expect_true(differs, "two calls without a generator drew the same tokens", hint=hint)
+    if state is not None:
+        torch.set_rng_state(state)
+        again = answer.verify(p, q, drafted)
+        expect_equal(again, one, name="tokens of the same global state", hint=hint)
 
 
 def body(
-    p, q, drafted, generator=None, rule="ratio", rest="residual", stop=True, bonus=True, gen="both"
-):
+    p, q, drafted, generator=None, rule="ratio", rest="residual", stop=True, bonus=True, gen="both",
+    numbers="both", together=False,
+):  # fmt: skip
     (b, k, _), at = q.shape, drafted[..., None]
     mine, theirs = p[:, :k].gather(2, at)[..., 0], q.gather(2, at)[..., 0]
     first = generator if gen in ("both", "first") else None
-    u = torch.rand(b, k, generator=first, device=p.device)
+    shape = {"both": (b, k), "text": (b, 1), "place": (1, k)}[numbers]
+    u = torch.rand(shape, generator=first, device=p.device)
     kept = {
         "ratio": u < mine / theirs,
         "greedy": mine >= theirs,
@@ -226,6 +269,7 @@ def body(
         "p": u < mine,
     }[rule]
     n = kept.cumprod(1).sum(1)
+    n = n.min().expand(b) if together else n
     choice = {"residual": (p[:, :k] - q).clamp(min=0), "p": p[:, :k], "abs": (p[:, :k] - q).abs()}
     rows, table = torch.arange(b, device=p.device), torch.cat([choice[rest] + 1e-12, p[:, k:]], 1)
     second = generator if gen in ("both", "second") else None
@@ -316,6 +360,64 @@ def verify(*args):
     return body(*args, gen="first")
 
 
+@mutant("without a generator it begins one with seed 0", caught_by=default)
+def verify(p, q, drafted, generator=None):
+    if generator is None:
+        generator = torch.Generator(p.device).manual_seed(0)
+    return body(p, q, drafted, generator)
+
+
+@mutant("without a generator it begins one with a random seed", caught_by=default)
+def verify(p, q, drafted, generator=None):
+    if generator is None:
+        generator = torch.Generator(p.device)
+        generator.seed()
+    return body(p, q, drafted, generator)
+
+
+@mutant("one random number for all places of a text", caught_by=independent)
+def verify(*args):
+    return body(*args, numbers="text")
+
+
+@mutant("one random number for all texts of a place", caught_by=independent)
+def verify(*args):
+    return body(*args, numbers="place")
+
+
+@mutant("all texts stop where the first of them stops", caught_by=rate)
+def verify(*args):
+    return body(*args, together=True)
+
+
+@mutant("the place of the refused token is left, the replacement stands behind it", caught_by=never)
+def verify(p, q, drafted, generator=None):
+    out = body(p, q, drafted, generator)
+    n, rows = (out >= 0).sum(1) - 1, torch.arange(len(p), device=p.device)
+    late = (n + 1).clamp(max=drafted.shape[1])
+    last = out[rows, n]
+    out[rows, n] = torch.cat([drafted, out[:, -1:]], 1)[rows, n]
+    out[rows, late] = last
+    return out
+
+
+@mutant("the likeliest token of the residual", caught_by=exact)
+def verify(p, q, drafted, generator=None):
+    out = body(p, q, drafted, generator)
+    n, k, rows = (out >= 0).sum(1) - 1, q.shape[1], torch.arange(len(q), device=p.device)
+    likeliest = (p[:, :k] - q).argmax(-1)[rows, n.clamp(max=k - 1)]
+    out[rows, n] = torch.where(n < k, likeliest, out[rows, n])
+    return out
+
+
+@mutant("subtracts q from p in place", caught_by=unchanged)
+def verify(p, q, drafted, generator=None):
+    with torch.no_grad():
+        out = body(p, q, drafted, generator)
+        p[:, :-1] -= q
+    return out
+
+
 @mutant("writes into the drafted tokens", caught_by=unchanged)
 def verify(p, q, drafted, generator=None):
     out = body(p, q, drafted, generator)
@@ -357,6 +459,24 @@ def verify(p, q, drafted, generator=None):
     place = torch.arange(k + 1, device=device)[None]
     out = torch.where(place < first[:, None], torch.cat([drafted, drafted[:, :1]], 1), -1)
     return torch.where(place == first[:, None], last[:, None], out)
+
+
+@accepted("exponential race instead of multinomial, in float64, bernoulli")
+def verify(p, q, drafted, generator=None):
+    p, q = p.detach().double(), q.detach().double()
+    (b, k, _), device = q.shape, p.device
+    rows, places = torch.arange(b, device=device)[:, None], torch.arange(k, device=device)
+    chance = (p[rows, places, drafted] / q[rows, places, drafted]).clamp(max=1)
+    kept = torch.bernoulli(chance, generator=generator).bool()
+    out = torch.full((b, k + 1), -1, device=device)
+    going = torch.ones(b, dtype=torch.bool, device=device)
+    for i in range(k + 1):
+        rest = p[:, i] if i == k else (p[:, i] - q[:, i]).clamp(min=0)
+        last = (rest / torch.empty_like(rest).exponential_(generator=generator)).argmax(1)
+        here = torch.where(kept[:, i], drafted[:, i], last) if i < k else last
+        out[:, i] = torch.where(going, here, -1)
+        going = going & kept[:, i] if i < k else going
+    return out
 
 
 @hinted(1, reaches=never)

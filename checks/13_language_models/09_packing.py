@@ -37,6 +37,7 @@ equivalent(
     because="padding stands behind all dialogues, and what it sees is free",
 )
 
+EXACT = "A dialogue fits if it fills the row to its last place. No row is empty."
 ORDER = "In order, each into the last row while it fits, else into a new one; the rest is 0."
 
 
@@ -97,6 +98,11 @@ class Tiny(nn.Module):
         return self.head(x)
 
 
+def called_on_copy(answer, docs, t):
+    """What `pack` returns, for lists that nobody else has."""
+    return answer.pack(copy.deepcopy(docs), t)
+
+
 def listed(result, name):
     expect_true(
         isinstance(result, torch.Tensor) and result.dtype == torch.int64,
@@ -116,10 +122,15 @@ def listed(result, name):
     ],
 )
 def layout(answer, rng, device):
-    for _ in range(2):
-        docs, t = dialogues(rng), rng.randint(12, 18)
-        tokens, targets, positions, mask = answer.pack(docs, t)
-        expect_equal(listed(tokens, "tokens"), wanted(docs, t)[0], name="tokens", hint=ORDER)
+    word = rng.randrange(1, 20)
+    short, middle, long = (([word], [word + i] * n) for i, n in ((1, 1), (2, 3), (3, 4)))
+    for docs, t, hint in (
+        (dialogues(rng), rng.randint(12, 18), ORDER),
+        ([long, middle], 9, EXACT),
+        ([middle, long, short], 6, ORDER),  # the third would fit beside the first
+    ):
+        tokens, targets, positions, mask = called_on_copy(answer, docs, t)
+        expect_equal(listed(tokens, "tokens"), wanted(docs, t)[0], name="tokens", hint=hint)
         listed(targets, "targets")
         listed(positions, "positions")
         expect_true(
@@ -137,15 +148,17 @@ def layout(answer, rng, device):
 )
 def shift(answer, rng, device):
     docs = [(p[:1], r) for p, r in dialogues(rng)]
-    got, right = listed(answer.pack(docs, 14)[1], "targets"), wanted(docs, 14)[1]
-    crossing = any(
-        b == -100 != a
-        for one, two in zip(got, right, strict=False)
-        for a, b in zip(one, two, strict=False)
-    )
-    hint = "The target at a place is the token behind it."
-    if crossing:
-        hint = "The last token of a dialogue would learn to predict the first of the next one."
+    got, right = listed(called_on_copy(answer, docs, 14)[1], "targets"), wanted(docs, 14)[1]
+    tokens = wanted(docs, 14)[0]
+    hint = "The target at a place is the token behind it, if that one belongs to the reply."
+    for got_row, right_row, row in zip(got, right, tokens, strict=False):
+        last = [i for i, y in enumerate(right_row) if y == -100 and 0 < i < 13 and row[i]]
+        if any(got_row[i] == row[i + 1] and row[i + 1] for i in last if i < len(got_row)):
+            hint = "The last token of a dialogue would learn to predict the first of the next one."
+        elif any(got_row[i] == 0 for i in last if i < len(got_row)):
+            hint = (
+                "Behind the last dialogue of a row there is padding, and nothing to predict: -100."
+            )
     expect_equal(got, right, name="targets", hint=hint)
 
 
@@ -155,7 +168,7 @@ def shift(answer, rng, device):
 )
 def prompts(answer, rng, device):
     docs = dialogues(rng)
-    got, right = listed(answer.pack(docs, 16)[1], "targets"), wanted(docs, 16)[1]
+    got, right = listed(called_on_copy(answer, docs, 16)[1], "targets"), wanted(docs, 16)[1]
     count = sum(y != -100 for row in got for y in row)
     replies = sum(len(r) for _, r in docs)
     expect_true(
@@ -173,9 +186,16 @@ def prompts(answer, rng, device):
 )
 def begins(answer, rng, device):
     docs = dialogues(rng)
-    got = listed(answer.pack(docs, 17)[2], "positions")
-    hint = "A dialogue does not know that others stand before it in the row. Padding has 0."
-    expect_equal(got, wanted(docs, 17)[2], name="positions", hint=hint)
+    got = listed(called_on_copy(answer, docs, 17)[2], "positions")
+    _, _, right, owners = wanted(docs, 17)
+    hint = "They count the tokens of a dialogue, prompt and reply: 0, 1, 2 and so on."
+    if [len(row) for row in got] == [len(row) for row in right] and len(got) == len(right):
+        wrong = [(r, i) for r, row in enumerate(right) for i, p in enumerate(row) if got[r][i] != p]
+        if any(owners[r][i] is None for r, i in wrong):
+            hint = "Padding has position 0 everywhere."
+        elif any(right[r][i] == 0 for r, i in wrong):
+            hint = "A dialogue begins at 0, whatever stands before it in the row."
+    expect_equal(got, right, name="positions", hint=hint)
 
 
 @check(
@@ -187,15 +207,18 @@ def begins(answer, rng, device):
 )
 def sees(answer, rng, device):
     # of three short ones in succession two share a row, whatever came before
-    docs, t = [*dialogues(rng, 5, 4), *[([3], [4])] * 3], rng.randint(9, 13)
-    mask, owners = answer.pack(docs, t)[3], wanted(docs, t)[3]
+    docs, t = [*dialogues(rng, 5, 4), *(([3], [4]) for _ in range(3))], rng.randint(9, 13)
+    docs.append(([5] * (t - 4), [6]))  # the last row has padding: at most one short one fits in
+    mask, owners = called_on_copy(answer, docs, t)[3], wanted(docs, t)[3]
     for r, row in enumerate(owners):
         for q, own in enumerate(row):
             for s in range(t):
                 right = own == row[s] and s <= q
                 if own is None or bool(mask[r, q, s]) == right:
                     continue
-                hint = "Only a key of the same dialogue, at s <= t, may be seen."
+                hint = (
+                    "A key may be seen if it is of the same dialogue and at s <= t, and else not."
+                )
                 expect_true(
                     False,
                     f"row {r}: query {q} (dialogue {own}), key {s} (dialogue {row[s]}):"
@@ -207,7 +230,7 @@ def sees(answer, rng, device):
 @check("padding sees something", holds="as long as it sees something")
 def padding(answer, rng, device):
     docs = [(p[:2], r[:2]) for p, r in dialogues(rng, 5)]
-    mask = answer.pack(docs, 11)[3]
+    mask = called_on_copy(answer, docs, 11)[3]
     empty = int((~mask.any(-1)).sum())
     expect_true(
         empty == 0,
@@ -219,7 +242,7 @@ def padding(answer, rng, device):
 @check("a packed row gives the loss that each dialogue has alone", holds="Write `pack`")
 def same_loss(answer, rng, device):
     model, docs = Tiny().double(), dialogues(rng, 6, 3)
-    tokens, targets, positions, mask = answer.pack(docs, 15)
+    tokens, targets, positions, mask = called_on_copy(answer, docs, 15)
     alone = 0.0
     with torch.no_grad():
         z = model(tokens, positions, mask)
@@ -244,15 +267,32 @@ def same_loss(answer, rng, device):
 def full(answer, rng, device):
     docs = [([3, 4], [5, 6]), ([7], [8, 9, 10]), ([1], [2])]
     for t, hint in ((4, "Rows of 4, dialogues of 4: no padding there."), (10, ORDER)):
-        tokens, targets, positions, mask = answer.pack(docs, t)
+        tokens, targets, positions, mask = called_on_copy(answer, docs, t)
         right = wanted(docs, t)
         for name, got, want in zip(
             ("tokens", "targets", "positions"), (tokens, targets, positions), right, strict=False
         ):
             expect_equal(listed(got, name), want, name=name, hint=hint)
         expect_true(bool(mask[0, 3, 0]), "the fourth token does not see the first", hint=ORDER)
-    got = answer.pack(docs[2:], 2)
+    got = called_on_copy(answer, docs[2:], 2)
     expect_equal([x.tolist() for x in got[:3]], [[[1, 2]], [[2, -100]], [[0, 1]]], name="one")
+
+
+@check("0 may be a token", holds="and 0 may be a token of a dialogue too")
+def zeros(answer, rng, device):
+    docs = [([0, 7], [0, 3]), ([5, 0], [0])]
+    rng.shuffle(docs)
+    tokens, targets, positions, mask = called_on_copy(answer, docs, 9)
+    hint = "A 0 in a dialogue is a token like others: tell padding by its place, not by its value."
+    right = wanted(docs, 9)
+    expect_equal(listed(tokens, "tokens"), right[0], name="tokens", hint=hint)
+    expect_equal(listed(targets, "targets"), right[1], name="targets", hint=hint)
+    expect_equal(listed(positions, "positions"), right[2], name="positions", hint=hint)
+    for t, own in enumerate(right[3][0]):
+        for s, other in enumerate(right[3][0]):
+            if own is not None:
+                says = f"query {t}, key {s}: the mask says {bool(mask[0, t, s])}"
+                expect_true(bool(mask[0, t, s]) == (own == other and s <= t), says, hint=hint)
 
 
 @check("the lists stay", holds="The lists stay as they were.")
@@ -306,7 +346,7 @@ def pack(docs, T):
     return body(rows, T)
 
 
-@mutant("keeps a place free at the end of a row", caught_by=full)
+@mutant("keeps a place free at the end of a row", caught_by=layout)
 def pack(docs, T):
     wide = body(docs, T - 1) if all(len(p) + len(r) < T for p, r in docs) else None
     if wide is None:
@@ -341,6 +381,82 @@ def pack(docs, T):
 @mutant("positions run through the row", caught_by=begins)
 def pack(docs, T):
     return body(docs, T, run_on=True)
+
+
+@mutant("the last token predicts the 0 of padding", caught_by=shift)
+def pack(docs, T):
+    tokens, targets, positions, mask = body(docs, T)
+    for i, row in enumerate(rows_of(docs, T)):
+        end = row[-1][0] + len(row[-1][1]) + len(row[-1][2])
+        targets[i, end - 1] = 0
+    return tokens, targets, positions, mask
+
+
+@mutant("positions of a reply begin at 0 again", caught_by=begins)
+def pack(docs, T):
+    tokens, targets, positions, mask = body(docs, T)
+    for i, row in enumerate(rows_of(docs, T)):
+        for at, prompt, reply in row:
+            begin = at + len(prompt)
+            positions[i, begin : begin + len(reply)] = torch.arange(len(reply))
+    return tokens, targets, positions, mask
+
+
+@mutant("positions go on in the padding", caught_by=begins)
+def pack(docs, T):
+    tokens, targets, positions, mask = body(docs, T)
+    for i, row in enumerate(rows_of(docs, T)):
+        end = row[-1][0] + len(row[-1][1]) + len(row[-1][2])
+        positions[i, end:] = torch.arange(T - end)
+    return tokens, targets, positions, mask
+
+
+@mutant("0 is padding for the mask, whoever wrote it", caught_by=zeros)
+def pack(docs, T):
+    tokens, targets, positions, mask = body(docs, T)
+    return tokens, targets, positions, mask & (tokens != 0)[:, None] | torch.eye(T).bool()
+
+
+@mutant("a target of 0 is not learned", caught_by=zeros)
+def pack(docs, T):
+    tokens, targets, positions, mask = body(docs, T)
+    return tokens, targets.masked_fill(targets == 0, -100), positions, mask
+
+
+@mutant("fills up earlier rows", caught_by=layout)
+def pack(docs, T):
+    rows = []
+    for doc in docs:
+        n = len(doc[0]) + len(doc[1])
+        fits = (row for row in rows if sum(len(p) + len(r) for p, r in row) + n <= T)
+        row = next(fits, None)
+        if row is None:
+            row = []
+            rows.append(row)
+        row.append(doc)
+    parts = [body(row, T) for row in rows]
+    return tuple(torch.cat(x) for x in zip(*parts, strict=True))
+
+
+@mutant("dialogues with the same words are one", caught_by=sees)
+def pack(docs, T):
+    tokens, targets, positions, mask = body(docs, T)
+    for i, row in enumerate(rows_of(docs, T)):
+        for at, *doc in row:
+            for other, *words in row:
+                if words == doc and other < at:
+                    n = len(doc[0]) + len(doc[1])
+                    mask[i, at : at + n, other : other + n] = True
+    return tokens, targets, positions, mask
+
+
+@mutant("dialogues see the padding", caught_by=sees)
+def pack(docs, T):
+    tokens, targets, positions, mask = body(docs, T)
+    for i, row in enumerate(rows_of(docs, T)):
+        end = row[-1][0] + len(row[-1][1]) + len(row[-1][2])
+        mask[i, :, end:] = True
+    return tokens, targets, positions, mask
 
 
 @mutant("a causal mask only", caught_by=sees)
@@ -409,6 +525,28 @@ def pack(docs, T):
     tokens, targets, positions, mask = body(docs, T)
     empty = ~body(docs, T, mask="empty")[3].any(-1)
     return tokens, targets, positions, mask | empty[..., None]
+
+
+@accepted("padding belongs to the last dialogue, which does not see it")
+def pack(docs, T):
+    tokens, targets, starts = [], [], []
+    for prompt, reply in docs:
+        n = len(prompt) + len(reply)
+        if not tokens or len(tokens[-1]) + n > T:
+            for made in (tokens, targets, starts):
+                made.append([])
+        starts[-1].extend([len(tokens[-1])] * n)
+        tokens[-1].extend([*prompt, *reply])
+        targets[-1].extend([-100] * (len(prompt) - 1) + [*reply, -100])
+    owner = torch.tensor([row + [row[-1]] * (T - len(row)) for row in starts])
+    for row, other, begins in zip(tokens, targets, starts, strict=True):
+        left = T - len(row)
+        row += [0] * left
+        other += [-100] * left
+        begins += range(T - left, T)
+    place = torch.arange(T)
+    seen = (owner[:, :, None] <= place) & (place <= place[:, None])
+    return [torch.tensor(tokens), torch.tensor(targets), place - torch.tensor(starts), seen]
 
 
 @hinted(1, reaches=layout)

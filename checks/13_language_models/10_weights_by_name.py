@@ -23,7 +23,11 @@ from tensortutor.checking import (
 background("Write convert", "Number 3 stands for", "Calls that may help")
 
 MASKS = "h.0.attn.bias and h.0.attn.masked_bias are masks, not weights; c_attn.bias is one."
-LAYOUT = "Their Conv1D keeps (in, out), a Linear (out, in)."
+LAYOUT = "Their Conv1D keeps (in, out), a Linear (out, in). c_fc is up, and c_proj is out or down."
+KEPT = "The layers c_... of a block are Conv1D. Embeddings and head keep the layout that they have."
+HEAD = "Without lm_head.weight the head is a copy of wte.weight."
+PREFIX = "Some files have the prefix transformer., some do not. The new names have none."
+DIGITS = "A block's number may have two digits: split at the dots."
 SQUARE = "It is square, so no shape complains: transpose by what the layer is."
 FUSED = "q, k and v stand side by side along the outputs, in this order."
 SHARED = "Whoever writes into one changes both, and a view of a third keeps all of c_attn alive."
@@ -137,21 +141,31 @@ def models(rng, device, tied=True, square=False, layers=None):
     return Theirs(*size, tied).to(device).eval(), Ours(*size).to(device).eval(), ids
 
 
-def compare_names(made, ours, hint):
+def compare_names(made, ours, hint=""):
     expect_true(isinstance(made, dict), "convert returns a dict of names and tensors")
     wanted = ours.state_dict()
     missing = [name for name in wanted if name not in made]
-    more = [name for name in made if name not in wanted]
-    expect_true(not missing, f"missing: {', '.join(missing[:3])}", hint=hint)
-    expect_true(not more, f"unexpected: {', '.join(map(str, more[:3]))}", hint=hint)
+    more = [str(name) for name in made if name not in wanted]
+    told = f"missing: {', '.join(missing[:3])}"
+    if more:
+        told += f"; unexpected: {', '.join(more[:3])}"
+    if any(name.startswith("transformer.") for name in more):
+        hint = PREFIX
+    elif missing == ["head.weight"]:
+        hint = HEAD
+    elif missing and all(re.match(r"blocks\.\d\d", name) for name in missing):
+        hint = DIGITS
+    expect_true(not missing, told, hint=hint or MASKS)
+    expect_true(not more, f"unexpected: {', '.join(more[:3])}", hint=hint or MASKS)
 
 
-def load(made, ours, hint=MASKS):
+def load(made, ours, hint=""):
     compare_names(made, ours, hint)
     for name, tensor in ours.state_dict().items():
         got = tuple(made[name].shape)
         message = f"{name} has shape {got}, the model wants {tuple(tensor.shape)}"
-        expect_true(got == tuple(tensor.shape), message, hint=LAYOUT)
+        layout = LAYOUT if name.startswith("blocks") else KEPT
+        expect_true(got == tuple(tensor.shape), message, hint=layout)
     ours.load_state_dict(made)
 
 
@@ -169,6 +183,13 @@ def compare_scores(theirs, ours, ids, hint):
         for name, part in zip("qkv", parts):
             right = torch.equal(block.attn[name].weight, part)
             expect_true(right, f"attn.{name} of block {i} is not its part of c_attn", hint=FUSED)
+        parts = other.attn.c_attn.bias.chunk(3)
+        for name, part in zip("qkv", parts):
+            said = f"the bias of attn.{name} of block {i} is not its part of that of c_attn"
+            expect_true(torch.equal(block.attn[name].bias, part), said, hint=FUSED)
+        for new, old in (("norm1", "ln_1"), ("norm2", "ln_2")):
+            right = torch.equal(getattr(block, new).weight, getattr(other, old).weight)
+            expect_true(right, f"{new} of block {i} is not {old}", hint="Look at the table again.")
     with torch.no_grad():
         expect_close(ours(ids), theirs(ids), name="the scores", rtol=1e-3, atol=1e-3, hint=hint)
 
@@ -213,10 +234,13 @@ def square(answer, rng, device):
 )
 def head(answer, rng, device):
     theirs, ours, ids = models(rng, device)
-    state = theirs.state_dict()
-    del state["lm_head.weight"]
-    load(answer.convert(state), ours, "Without lm_head.weight the head is wte.weight.")
-    compare_scores(theirs, ours, ids, "The head is the token table.")
+    for bare in (False, True):
+        state = dict(theirs.state_dict())
+        del state["lm_head.weight"]
+        if bare:
+            state = {name.removeprefix("transformer."): t for name, t in state.items()}
+        load(answer.convert(state), ours, HEAD)
+        compare_scores(theirs, ours, ids, "The head is the token table.")
     theirs, ours, ids = models(rng, device, tied=False)
     load(answer.convert(theirs.state_dict()), ours)
     compare_scores(theirs, ours, ids, "This file has a head of its own: use it.")
@@ -224,7 +248,7 @@ def head(answer, rng, device):
 
 @check(
     "with and without the prefix, and more than ten blocks",
-    holds="Names may begin with `transformer.` or not.",
+    holds=["Names may begin with `transformer.` or not.", "The names come in any order."],
     both_sides=True,
 )
 def prefix(answer, rng, device):
@@ -233,8 +257,14 @@ def prefix(answer, rng, device):
         state = theirs.state_dict()
         if bare:
             state = {name.removeprefix("transformer."): t for name, t in state.items()}
-        load(answer.convert(state), ours, "Some files have the prefix transformer., some do not.")
+            shuffled = list(state.items())
+            rng.shuffle(shuffled)
+            state = dict(shuffled)
+        load(answer.convert(state), ours, PREFIX)
         hint = "Block 10 is not block 1, and the order of the names decides nothing."
+        for i, (block, other) in enumerate(zip(ours.blocks, theirs.transformer["h"], strict=True)):
+            right = torch.equal(block.norm1.weight, other.ln_1.weight)
+            expect_true(right, f"block {i} has not the weights of their block {i}", hint=hint)
         compare_scores(theirs, ours, ids, hint)
 
 
@@ -244,7 +274,7 @@ def dtypes(answer, rng, device):
         theirs, _, _ = models(rng, device)
         state = theirs.to(dtype).state_dict()
         state["transformer.ln_f.weight"] = state["transformer.ln_f.weight"].float()
-        made = answer.convert(state)
+        made = answer.convert(dict(state))
         for name, tensor in made.items():
             wanted = torch.float32 if name == "norm.weight" else dtype
             expect_dtype(tensor, wanted, name=name, hint="Move numbers, do not round them.")
@@ -253,22 +283,36 @@ def dtypes(answer, rng, device):
 
 @check(
     "their tensors stay theirs",
-    holds=["It has memory of its own, as much as its numbers need.", "The dict that came in stays"],
+    holds=[
+        "It has memory of its own, as much as its numbers need.",
+        "The dict that came in stays as it was, and so do its tensors.",
+    ],
     both_sides=True,
 )
 def own(answer, rng, device):
     theirs, _, _ = models(rng, device)
-    state = theirs.state_dict()
-    keys, tensors = list(state), list(state.values())
-    with expect_unchanged(*tensors):
-        made = answer.convert(state)
-    expect_equal(list(state), keys, name="the names of the dict that came in")
-    for name, tensor in made.items():
-        for source in tensors:
-            expect_copy(tensor, source, name=name, hint=SHARED)
-        needed, held = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
-        message = f"{name} needs {needed} bytes, and holds {held}"
-        expect_true(held == needed, message, hint="Copy the pieces, and not the fused tensor.")
+    for stored in (True, False):
+        state = dict(theirs.state_dict())
+        if not stored:
+            del state["lm_head.weight"]
+        keys, tensors = list(state), list(state.values())
+        shapes = [tuple(t.shape) for t in tensors]
+        with expect_unchanged(*tensors, hint="Transpose into a new tensor: .T and not .t_()."):
+            made = answer.convert(state)
+        hint = "Read the dict that came in, and write into a new one."
+        expect_equal(list(state), keys, name="the names of the dict that came in", hint=hint)
+        now = [tuple(t.shape) for t in tensors]
+        expect_equal(now, shapes, name="the shapes of their tensors", hint=".T makes a new tensor.")
+        for name, tensor in made.items():
+            for source in tensors:
+                expect_copy(tensor, source, name=name, hint=SHARED)
+            needed, held = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()
+            message = f"{name} needs {needed} bytes, and holds {held}"
+            expect_true(held == needed, message, hint="Copy the pieces, and not the fused tensor.")
+        starts = [tensor.untyped_storage().data_ptr() for tensor in made.values()]
+        shared = [name for name, at in zip(made, starts, strict=True) if starts.count(at) > 1]
+        said = f"{' and '.join(shared)} have one memory"
+        expect_true(not shared, said, hint="Clone the head too: the model may be untied.")
 
 
 INSIDE = {
@@ -440,6 +484,65 @@ def convert(theirs):
     return made
 
 
+@mutant("the head is the tensor of the token table", caught_by=own)
+def convert(theirs):
+    made = converted(theirs)
+    made["head.weight"] = theirs.get("lm_head.weight", made["tok.weight"])
+    if "lm_head.weight" in theirs:
+        made["head.weight"] = made["head.weight"].clone()
+    return made
+
+
+@mutant("transposes their tensors in place", caught_by=own)
+def convert(theirs):
+    made = with_head(converted(theirs), theirs)
+    for name, t in theirs.items():
+        if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
+            t.t_()
+    return made
+
+
+@mutant("numbers the blocks in the order in which they come", caught_by=prefix)
+def convert(theirs):
+    made, seen = {}, []
+    for name, t in with_head(converted(theirs), theirs).items():
+        if name.startswith("blocks."):
+            _, i, rest = name.split(".", 2)
+            seen += [i] if i not in seen else []
+            name = f"blocks.{seen.index(i)}.{rest}"
+        made[name] = t
+    return made
+
+
+@mutant("ties the files with a prefix", caught_by=head)
+def convert(theirs):
+    made = with_head(converted(theirs), theirs)
+    bare = not any(name.startswith("transformer.") for name in theirs)
+    if bare and "lm_head.weight" not in theirs:
+        del made["head.weight"]
+    return made
+
+
+@mutant("keeps the prefix where there was one", caught_by=names)
+def convert(theirs):
+    made = with_head(converted(theirs), theirs)
+    return {
+        f"transformer.{n}" if n in ("tok.weight", "pos.weight") else n: t for n, t in made.items()
+    }
+
+
+@mutant("exchanges the two norms", caught_by=same)
+def convert(theirs):
+    changed = {n.replace("ln_1", "ln_x").replace("ln_2", "ln_1"): t for n, t in theirs.items()}
+    return with_head(converted({n.replace("ln_x", "ln_2"): t for n, t in changed.items()}), theirs)
+
+
+@mutant("transposes the head", caught_by=same)
+def convert(theirs):
+    made = with_head(converted(theirs), theirs)
+    return {**made, "head.weight": made["head.weight"].T.contiguous()}
+
+
 @accepted("a table of names, filled by pattern")
 def convert(theirs):
     state = {re.sub(r"^transformer\.", "", name): t for name, t in theirs.items()}
@@ -494,7 +597,28 @@ def convert(theirs):
             }
         for new, piece in pieces.items():
             made[new] = torch.empty(piece.shape, dtype=t.dtype, device=t.device).copy_(piece)
-    made.setdefault("head.weight", made["tok.weight"])
+    made.setdefault("head.weight", made["tok.weight"].clone())
+    return made
+
+
+@accepted("looks for each name of the result in the file, and makes tensors from lists")
+def convert(theirs):
+    file = {name.removeprefix("transformer."): t for name, t in theirs.items()}
+
+    def own_tensor(t):
+        return torch.tensor(t.tolist(), dtype=t.dtype, device=t.device)
+
+    made = {"head.weight": own_tensor(file.get("lm_head.weight", file["wte.weight"]))}
+    for old, new in OUTSIDE.items():
+        for kind in ("weight", "bias"):
+            if f"{old}.{kind}" in file:
+                made[f"{new}.{kind}"] = own_tensor(file[f"{old}.{kind}"])
+    for i in sorted({int(name.split(".")[1]) for name in file if name.startswith("h.")}):
+        for kind in ("weight", "bias"):
+            for old, new in INSIDE.items():
+                made[f"blocks.{i}.{new}.{kind}"] = own_tensor(turned(file[f"h.{i}.{old}.{kind}"]))
+            for which, piece in zip("qkv", file[f"h.{i}.attn.c_attn.{kind}"].tensor_split(3, -1)):
+                made[f"blocks.{i}.attn.{which}.{kind}"] = own_tensor(turned(piece))
     return made
 
 

@@ -8,17 +8,24 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
+    expect_copy,
     expect_dtype,
+    expect_equal,
     expect_true,
     hinted,
     mutant,
 )
 
-background("Names of parameters are free", "A call that may help", "Write the class")
+background("Names of parameters are free", "A call that may help", "Write the class", "It wraps")
 
+FACTORS = (
+    "One factor has r * in numbers, the other r * out: both are trained, and nothing beside them."
+)
+FROZEN = "The base is frozen, its bias too."
 ONE = "W + alpha / r * B A, of shape (out, in): one matrix does what the two paths did."
 
 
@@ -46,29 +53,33 @@ def start(answer, rng, device):
         base, layer = make(answer, rng, device, bias=bias)
         x = torch.randn(5, base.in_features, device=device)
         hint = "A new adapter adds 0: one of the two factors starts at zero."
+        if bias and torch.allclose(layer(x), base(x) - base.bias, rtol=1e-4, atol=1e-5):
+            hint = "The bias of the base is missing."
         expect_close(layer(x), base(x).detach(), hint=hint)
 
 
 @check(
     "the two small factors are trained, and nothing else",
     holds=[
-        "whose parameters it freezes",
-        "It trains two factors, one with `r * in` and one with `r * out` numbers",
+        "Its parameters are those of `base`, which it freezes, and two factors",
+        "one with `r * in` and one with `r * out` numbers",
+        "It trains the factors, and nothing else.",
     ],
 )
 def small(answer, rng, device):
     i, o = rng.choice([(9, 12), (12, 9)])
     base, layer = make(answer, rng, device, (i, o), r=2)
-    count = sum(p.numel() for p in trained(layer))
-    expect_true(
-        count == 2 * (i + o),
-        f"{count} numbers are trained; r * (in + out) is {2 * (i + o)}",
-        hint="The base is frozen, its bias too.",
-    )
+    learning = [name for name, p in base.named_parameters() if p.requires_grad]
+    expect_true(not learning, f"the base still trains: {', '.join(learning)}", hint=FROZEN)
     sizes = sorted(p.numel() for p in trained(layer))
-    expect_true(sizes == sorted((2 * i, 2 * o)), f"the factors have {sizes} numbers")
-    frozen = not any(p.requires_grad for p in base.parameters())
-    expect_true(frozen, "the base is not frozen", hint="Its parameters get no gradient.")
+    told = f"parameters of {sizes} numbers are trained, not of {sorted((2 * i, 2 * o))}"
+    expect_true(sizes == sorted((2 * i, 2 * o)), told, hint=FACTORS)
+    held = {id(p) for p in layer.parameters()}
+    expect_true(
+        all(id(p) in held for p in base.parameters()),
+        "the base's parameters are not among layer.parameters()",
+        hint="Assign the base to an attribute: layer.to() and layer.state_dict() reach it then.",
+    )
 
 
 @check("it can learn", holds="training moves it from there")
@@ -88,7 +99,7 @@ def learns(answer, rng, device):
     expect_true(losses[-1] < losses[0] - 1e-5, "the loss has not moved in 15 steps", hint=hint)
 
 
-@check("the product is scaled by alpha / r", holds="The product of the factors is scaled")
+@check("the product is scaled by alpha / r", holds="is scaled by `alpha / r` and added")
 def scale(answer, rng, device):
     for r, alpha in ((3, 6.0), (4, 2.0)):
         base, layer = make(answer, rng, device, (5, 8), r=r, alpha=alpha)
@@ -104,6 +115,30 @@ def scale(answer, rng, device):
 
 
 @check(
+    "gradients reach the input on both paths", holds=["Their gradient comes through", "(..., in)"]
+)
+def inputs(answer, rng, device):
+    base, layer = make(answer, rng, device, (6, 5), r=2, alpha=4.0)
+    fill(layer)
+    x = torch.randn(2, 3, 6, device=device)
+    with torch.no_grad():
+        full = (layer(torch.eye(6, device=device)) - layer(torch.zeros(1, 6, device=device))).T
+    leaf = x.clone().requires_grad_()
+    with advising(RuntimeError, hint="Inputs may have more dimensions: (..., in)."):
+        out = layer(leaf)
+    expect_true(out.requires_grad, "the output has no graph")
+    (got,) = torch.autograd.grad(out.sum(), leaf, allow_unused=True)
+    got = torch.zeros_like(x) if got is None else got
+    right, by_base = (w.sum(0).expand_as(x) for w in (full, base.weight.detach()))
+    hint = "The layers before this one learn from the sum of two gradients."
+    if torch.allclose(got, by_base, rtol=1e-3, atol=1e-3):
+        hint = "The factors get x without its history: do not detach it."
+    elif torch.allclose(got, right - by_base, rtol=1e-3, atol=1e-3):
+        hint = "Freezing is requires_grad_(False): under no_grad the way to x is cut as well."
+    expect_close(got, right, name="the gradient of x", hint=hint, rtol=1e-3, atol=1e-3)
+
+
+@check(
     "merged gives the same, in one Linear",
     holds=["`merged()` returns a new `nn.Linear`", "It has a bias if the base has one"],
 )
@@ -112,11 +147,39 @@ def merge(answer, rng, device):
         base, layer = make(answer, rng, device, shape, bias, r=3, alpha=8.0)
         fill(layer)
         x = torch.randn(3, 4, shape[0], device=device)
+        right = layer(x).detach()
         one = layer.merged()
         expect_true(type(one) is nn.Linear, f"merged() gave a {type(one).__name__}")
         expect_true(one is not base, "merged() gave the base itself", hint="Make a new Linear.")
-        expect_true((one.bias is None) == (not bias), "the bias is not as in the base")
-        expect_close(one(x), layer(x).detach(), hint=ONE, rtol=1e-3, atol=1e-3)
+        names = sorted(name for name, _ in one.named_parameters())
+        wanted = ["bias", "weight"] if bias else ["weight"]
+        hint = "It has a bias if the base has one."
+        expect_equal(names, wanted, name="the names of its parameters", hint=hint)
+        hint = "merged() has changed the layer: the base, or a factor."
+        expect_close(layer(x).detach(), right, name="the layer", hint=hint, rtol=1e-4, atol=1e-4)
+        if bias:
+            hint = "A new Linear has a random bias: copy that of the base."
+            expect_close(one.bias, base.bias, name="the merged bias", hint=hint)
+        expect_close(one(x), right, name="the merged output", hint=ONE, rtol=1e-3, atol=1e-3)
+
+
+@check(
+    "the merged layer has parameters of its own",
+    holds=["with parameters of its own", "as the layer does at that time"],
+)
+def apart(answer, rng, device):
+    base, layer = make(answer, rng, device)
+    fill(layer)
+    one = layer.merged()
+    hint = "Who trains or writes into the merged layer would change the base: copy_ the numbers."
+    for name, p in one.named_parameters():
+        for other in layer.parameters():
+            expect_copy(p, other, name=name, hint=hint)
+    fill(layer)  # trained on
+    x = torch.randn(4, base.in_features, device=device)
+    hint = "The factors have changed since the first call: merge anew."
+    two, right = layer.merged()(x), layer(x).detach()
+    expect_close(two, right, name="merged again", hint=hint, rtol=1e-3, atol=1e-3)
 
 
 @check(
@@ -144,7 +207,33 @@ def dtypes(answer, rng, device):
             expect_dtype(p, dtype, name="a factor")
         out = layer(torch.randn(3, 6, device=device, dtype=dtype))
         expect_dtype(out, dtype, name="the output")
-        expect_dtype(layer.merged().weight, dtype, name="the merged weight")
+        for name, p in layer.merged().named_parameters():
+            expect_dtype(p, dtype, name=f"the merged {name}")
+
+
+@check("training reaches rank r", holds="by a matrix of rank r")
+def rank(answer, rng, device):
+    r = rng.choice([2, 3])
+    base = nn.Linear(8, 7).to(device).double()
+    layer = answer.LoRA(base, r, 2.0)
+    x = torch.randn(40, 8, device=device, dtype=torch.float64)
+    with torch.no_grad():
+        y = base(x) + x @ torch.randn(8, 7, device=device, dtype=torch.float64)
+    opt = torch.optim.SGD(trained(layer), lr=0.02)
+    for _ in range(20):
+        opt.zero_grad()
+        F.mse_loss(layer(x), y).backward()
+        opt.step()
+    with torch.no_grad():
+        eye = torch.eye(8, device=device, dtype=torch.float64)
+        zero = torch.zeros(1, 8, device=device, dtype=torch.float64)
+        change = layer(eye) - layer(zero) - base.weight.T
+    got = int(torch.linalg.matrix_rank(change, rtol=1e-8))
+    expect_true(
+        got == r,
+        f"with r = {r} the difference has rank {got} after 20 steps",
+        hint="Rows of a factor that begin equal get equal gradients, and stay equal: random ones.",
+    )
 
 
 class Right(nn.Module):
@@ -180,6 +269,86 @@ class LoRA(Right):
         super().__init__(base, r, alpha)
         if base.bias is not None:
             base.bias.requires_grad_(True)
+
+
+@mutant("the scale is trained too", caught_by=small)
+class LoRA(Right):
+    def __init__(self, base, r, alpha):
+        super().__init__(base, r, alpha)
+        self.scale = nn.Parameter(base.weight.new_tensor(alpha / r))
+
+
+@mutant("rank 1, whatever r is", caught_by=small)
+class LoRA(Right):
+    def __init__(self, base, r, alpha):
+        super().__init__(base, 1, alpha / r)
+
+
+@mutant("one factor is a buffer", caught_by=small)
+class LoRA(Right):
+    def __init__(self, base, r, alpha):
+        super().__init__(base, r, alpha)
+        self.A.requires_grad_(False)
+
+
+@mutant("the base is no part of the module", caught_by=small)
+class LoRA(Right):
+    def __init__(self, base, r, alpha):
+        super().__init__(base, r, alpha)
+        del self.base
+        self.__dict__["base"] = base
+
+
+@mutant("the rows of a factor begin equal", caught_by=rank)
+class LoRA(Right):
+    def __init__(self, base, r, alpha):
+        super().__init__(base, r, alpha)
+        nn.init.ones_(self.A)
+
+
+@mutant("the base runs under no_grad", caught_by=inputs)
+class LoRA(Right):
+    def forward(self, x):
+        with torch.no_grad():
+            y = self.base(x)
+        return y + x @ self.A.T @ self.B.T * self.scale
+
+
+@mutant("the factors see x detached", caught_by=inputs)
+class LoRA(Right):
+    def forward(self, x):
+        return self.base(x) + x.detach() @ self.A.T @ self.B.T * self.scale
+
+
+@mutant("inputs of two dimensions alone", caught_by=inputs)
+class LoRA(Right):
+    def forward(self, x):
+        return self.base(x) + x.mm(self.A.T).mm(self.B.T) * self.scale
+
+
+@mutant("a new Linear keeps its random bias", caught_by=merge)
+class LoRA(Right):
+    def merged(self):
+        base = self.base
+        out = nn.Linear(base.in_features, base.out_features, base.bias is not None).to(base.weight)
+        out.weight.data = base.weight.data + self.update()
+        return out
+
+
+@mutant("the merged layer has the bias of the base", caught_by=apart)
+class LoRA(Right):
+    def merged(self):
+        out = super().merged()
+        out.bias = self.base.bias
+        return out
+
+
+@mutant("merges once and keeps the result", caught_by=apart)
+class LoRA(Right):
+    def merged(self):
+        if "done" not in self.__dict__:
+            self.__dict__["done"] = super().merged()
+        return copy.deepcopy(self.__dict__["done"])
 
 
 @mutant("both factors zero", caught_by=learns)

@@ -13,8 +13,10 @@ from tensortutor.checking import (
     check,
     equivalent,
     expect_close,
+    expect_equal,
     expect_shape,
     expect_true,
+    expect_unchanged,
     hinted,
     mutant,
 )
@@ -44,8 +46,28 @@ SUM = (
     " over the losses of the pairs."
 )
 BETA = "beta stands inside the sigmoid: -logsigmoid(beta * margin), then the mean over the pairs."
+EPS = "eps is added to the deviation, behind the root, and its value is the argument."
 STABLE = "sigmoid has become 0 and its log minus infinity: F.logsigmoid does not take that way."
-GROUP = "Mean and deviation, divided by n, of the group and not of the batch."
+GROUP = "Mean and deviation, divided by n, of the group and not of the batch; eps is added to it."
+KEPT = "Do not call eval() or requires_grad_() in here: the models belong to the caller."
+
+VARIANTS = (
+    ({"mean": True}, "Sum the log-probabilities of a reply's tokens, and do not divide."),
+    (
+        {"shift": False},
+        "The logits at a place are for the next token: read them one place earlier.",
+    ),
+    ({"mask": False}, "Padding counts here: multiply by the mask before you add up."),
+    ({"late": True}, "The first token of the reply is predicted too, by the last of the prompt."),
+    ({"flip": True}, "Chosen minus rejected, policy minus reference."),
+    ({"noref": True}, "The reference's difference is subtracted."),
+    ({"total": True}, "The mean over the pairs, not the sum."),
+    (
+        {"early": True},
+        "First the loss of each pair, then the mean: not the loss of the mean margin.",
+    ),
+    ({"beta": 1.0}, "The margin is multiplied by beta."),
+)
 
 
 class LM(nn.Module):
@@ -98,12 +120,45 @@ def wanted(policy, reference, chosen, rejected, beta=0.1):
     return F.softplus(-beta * margin).mean().float(), margin.mean().item()
 
 
+def told(got, p, q, c, r, otherwise):
+    """The hint for a loss that one known mistake explains, or the other one."""
+    with torch.no_grad():
+        for mistake, hint in VARIANTS:
+            wrong = body(p, q, c, r, **mistake)
+            if got.shape == wrong.shape and torch.allclose(got.float(), wrong, rtol=1e-5, atol=0):
+                return hint
+    return otherwise
+
+
 @check("equal models have the loss ln 2", holds="Write `dpo`, the DPO loss")
 def even(answer, rng, device):
     p, _, c, r = problem(rng, device)
     got = answer.dpo(p, copy.deepcopy(p), c, r, 0.5)
-    expect_shape(got, (), name="the loss")
-    expect_close(got, torch.tensor(math.log(2), device=device), name="the loss", hint=EVEN)
+    expect_shape(got, (), name="the loss", hint="The mean over the pairs is one number.")
+    right = torch.tensor(math.log(2), device=device)
+    hint = EVEN
+    if torch.allclose(got, right * len(c[0]), rtol=1e-4):
+        hint = "The mean over the pairs, not the sum."
+    elif torch.allclose(got, -right, rtol=1e-4):
+        hint = "The loss is minus the log of the sigmoid."
+    expect_close(got, right, name="the loss", hint=hint)
+
+
+@check(
+    "models and ids stay as they were",
+    holds=["The models keep their modes and each", "Neither function changes the values"],
+    both_sides=True,
+)
+def kept(answer, rng, device):
+    p, q, c, r = problem(rng, device)
+    for one, two in ((True, False), (False, True)):
+        p.train(one), q.train(two)
+        with expect_unchanged(*c, *r, hint="Make new tensors, as with masked_fill."):
+            answer.dpo(p, q, c, r)
+        modes = [m.training for model in (p, q) for m in model.modules()]
+        expect_equal(modes, [one] * 3 + [two] * 3, name="the modes of the models", hint=KEPT)
+        frozen = [w.requires_grad for model in (p, q) for w in model.parameters()]
+        expect_equal(frozen, [True] * 6, name="requires_grad of the parameters", hint=KEPT)
 
 
 @check(
@@ -123,7 +178,8 @@ def value(answer, rng, device):
     for B in (None, 1):
         p, q, c, r = problem(rng, device, B=B)
         got, right = answer.dpo(p, q, c, r), wanted(p, q, c, r)[0]
-        expect_close(got, right, name="the loss", hint=SUM, rtol=1e-4, atol=1e-5)
+        hint = told(got.detach(), p, q, c, r, SUM)
+        expect_close(got, right, name="the loss", hint=hint, rtol=1e-4, atol=1e-5)
 
 
 @check("beta multiplies the margin", holds="the DPO loss")
@@ -148,7 +204,8 @@ def sign(answer, rng, device):
     for _ in range(5):
         opt.zero_grad()
         loss = answer.dpo(p, q, c, r, 0.5)
-        expect_true(loss.requires_grad, "the loss has no gradient for the policy")
+        hint = "Only the reference is computed under no_grad."
+        expect_true(loss.requires_grad, "the loss has no gradient for the policy", hint=hint)
         loss.backward()
         opt.step()
     said = "five steps down the loss made the rejected reply more likely than the chosen"
@@ -183,6 +240,16 @@ def frozen(answer, rng, device):
     expect_true(still, "the reference has gradients", hint="Its part is a constant.")
     moves = any(w.grad is not None and bool(w.grad.any()) for w in p.parameters())
     expect_true(moves, "the policy has no gradient")
+    twin = copy.deepcopy(p)
+    twin.zero_grad()
+    ours = one_logp(twin, *c) - one_logp(twin, *r)
+    with torch.no_grad():
+        theirs = one_logp(q, *c) - one_logp(q, *r)
+    F.softplus(-0.1 * (ours - theirs)).mean().backward()
+    hint = "It comes from both replies, through each token: detach the reference's part alone."
+    for (name, w), v in zip(p.named_parameters(), twin.parameters(), strict=True):
+        name = f"the policy's gradient of {name}"
+        expect_close(w.grad, v.grad, name=name, hint=hint, rtol=1e-3, atol=1e-4)
 
 
 @check("large margins stay finite", holds="The loss is finite, and right", both_sides=True)
@@ -210,12 +277,22 @@ def groups(answer, rng, device):
     right = torch.stack(
         [(g - g.mean()) / ((g - g.mean()).square().mean().sqrt() + 1e-4) for g in w.double()]
     ).float()
-    expect_close(answer.advantages(w), right, name="advantages", hint=GROUP, atol=1e-3)
+    got = answer.advantages(w)
+    hint, d = GROUP, w - w.mean(1, keepdim=True)
+    for wrong, told_for in (
+        (d / (w.std(1, keepdim=True) + 1e-4), "std divides by n - 1: correction=0 divides by n."),
+        ((w - w.mean()) / (w.std(correction=0) + 1e-4), "Mean and deviation are the group's own."),
+        (d, "The difference is divided by the deviation of the group."),
+        (d / (w.var(1, keepdim=True, correction=0) + 1e-4), "That is the variance: take the root."),
+    ):
+        if got.shape == wrong.shape and torch.allclose(got.float(), wrong, rtol=1e-3, atol=1e-3):
+            hint = told_for
+    expect_close(got, right, name="advantages", hint=hint, rtol=1e-4, atol=3e-3)
     got = answer.advantages(w[1:].T.contiguous().T, 0.5)
     right = torch.stack(
         [(g - g.mean()) / ((g - g.mean()).square().mean().sqrt() + 0.5) for g in w[1:].double()]
     ).float()
-    expect_close(got, right, name="advantages with eps = 0.5", hint="eps is added to the deviation")
+    expect_close(got, right, name="advantages with eps = 0.5", hint=EPS)
 
 
 @check("a group that agrees", holds="A group with equal rewards gives 0.")
@@ -228,9 +305,17 @@ def agreed(answer, rng, device):
     expect_true(bool(got[1].isfinite().all()), "the other group has no numbers")
 
 
+@check("rewards stay as they were", holds="Neither function changes the values that it gets.")
+def rewards_kept(answer, rng, device):
+    w = torch.rand(3, 5, device=device)
+    with expect_unchanged(w, hint="Subtract into a new tensor: `-=` writes into the caller's."):
+        answer.advantages(w)
+
+
 def body(
     policy, reference, chosen, rejected, beta=0.1, mean=False, shift=True, mask=True, flip=False,
-    outside=False, grad=False, unstable=False, noref=False, prompt=False, total=False,
+    outside=False, grad=False, unstable=False, noref=False, prompt=False, total=False, late=False,
+    early=False, half=False,
 ):  # fmt: skip
     """The loss, with one mistake at a time."""
 
@@ -239,6 +324,8 @@ def body(
             z, y, m = model(ids[:, :-1]).log_softmax(-1), ids[:, 1:], reply[:, 1:]
         else:
             z, y, m = model(ids).log_softmax(-1), ids, reply
+        if late:
+            m = m & reply[:, :-1]
         if prompt:
             m = m.flip(1).cumsum(1).flip(1) > 0
         each = z.gather(-1, y[..., None])[..., 0]
@@ -249,9 +336,11 @@ def body(
 
     with torch.set_grad_enabled(grad):
         theirs = logp(reference, *chosen) - logp(reference, *rejected)
-    ours = logp(policy, *chosen) - logp(policy, *rejected)
+    worse = logp(policy, *rejected)
+    ours = logp(policy, *chosen) - (worse.detach() if half else worse)
     d = ours if noref else ours - theirs
     d = -d if flip else d
+    d = d.mean() if early else d
     if unstable:
         return -torch.sigmoid(beta * d).log().mean()
     if total:
@@ -299,6 +388,45 @@ def dpo(*a, **k):
     return body(*a, **k, grad=True)
 
 
+@mutant("the rejected reply is a constant", caught_by=frozen)
+def dpo(*a, **k):
+    return body(*a, **k, half=True)
+
+
+@mutant("the loss of the mean margin", caught_by=value)
+def dpo(*a, **k):
+    return body(*a, **k, early=True)
+
+
+@mutant("leaves out the first token of the reply", caught_by=value)
+def dpo(*a, **k):
+    return body(*a, **k, late=True)
+
+
+@mutant("freezes the reference for good", caught_by=kept)
+def dpo(policy, reference, *a, **k):
+    return body(policy, reference.requires_grad_(False), *a, **k)
+
+
+@mutant("puts the models into eval mode", caught_by=kept)
+def dpo(policy, reference, *a, **k):
+    return body(policy.eval(), reference.eval(), *a, **k)
+
+
+@mutant("writes 0 where no reply stands", caught_by=kept)
+def dpo(policy, reference, chosen, rejected, beta=0.1):
+    loss = body(policy, reference, chosen, rejected, beta)
+    for ids, reply in (chosen, rejected):
+        ids[~reply] = 0
+    return loss
+
+
+@mutant("holds the margin between -50 and 50", caught_by=stable)
+def dpo(policy, reference, chosen, rejected, beta=0.1):
+    loss = body(policy, reference, chosen, rejected, beta)
+    return loss.clamp(max=50.0)
+
+
 @mutant("log of sigmoid", caught_by=stable)
 def dpo(*a, **k):
     return body(*a, **k, unstable=True)
@@ -312,6 +440,18 @@ def advantages(rewards, eps=1e-4):
 @mutant("no eps", caught_by=agreed)
 def advantages(rewards, eps=1e-4):
     return (rewards - rewards.mean(-1, keepdim=True)) / rewards.std(-1, keepdim=True, correction=0)
+
+
+@mutant("eps under the root", caught_by=groups)
+def advantages(rewards, eps=1e-4):
+    d = rewards - rewards.mean(-1, keepdim=True)
+    return d / (d.square().mean(-1, keepdim=True) + eps).sqrt()
+
+
+@mutant("centres the rewards in place", caught_by=rewards_kept)
+def advantages(rewards, eps=1e-4):
+    rewards -= rewards.mean(-1, keepdim=True)
+    return rewards / (rewards.std(-1, keepdim=True, correction=0) + eps)
 
 
 @mutant("divides by n - 1", caught_by=groups)
