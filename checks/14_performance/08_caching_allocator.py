@@ -16,6 +16,7 @@ background(
     "Freeing is done; two functions are missing.",
     "Write malloc(segments, name, size).",
     "Write empty_cache(segments).",
+    "(PyTorch compares addresses here",
 )
 
 equivalent(
@@ -28,15 +29,29 @@ KIB, MIB = 2**10, 2**20
 
 ROUND = "A size becomes a multiple of 512 bytes before anything else is done with it."
 SEGMENT = "The driver gives whole segments: segment_size of the rounded size."
-ASKED = "malloc returns what the driver was asked for in this call: 0 if a free block was there."
+FILL = "The blocks of a segment fill it: what is not a tensor's is a free block, or stays with it."
+FOUND = (
+    "A free block of this pool is large enough: nothing is asked of the driver, and 0 is returned. "
+    "One of exactly the size is large enough too."
+)
+NONE_FITS = (
+    "No free block of this pool is large enough. The other pool's do not count, and neither do two "
+    "blocks together."
+)
+LAST = "A new segment comes last. The others stay where they are, and none is given back here."
 SPLIT = "What the tensor does not need becomes a free block of its own, right behind it."
+ZERO = f"{SPLIT} A rest of 512 bytes is one, a rest of 0 bytes is none."
 REST = "In the large pool a rest of 1 MiB or less is not split off: the tensor's block keeps it."
-CACHE = "Look for a free block first. Its segment is reserved already."
+AGAIN = "The freed block is taken again, with the name of the new tensor."
 BEST = "Of the free blocks that are large enough the smallest is taken."
 EQUAL = "Of free blocks of one size, take that of the oldest segment, and there the first."
 POOLS = "Small tensors take blocks from small segments alone, large tensors from large ones."
+POOL = "The rounded size decides: up to 1 MiB, with 1 MiB itself, the pool is small."
 EMPTY = "A segment goes back to the driver if no block in it has a name."
+GIVEN = "empty_cache returns the bytes of the segments that it takes out, not of other free blocks."
+STAY = "The segments that stay keep their order, and their blocks."
 PLACE = "The list that was passed is changed itself: append to it, or assign to segments[:]."
+SINGLE = "A call of malloc makes one segment at most. A rest is a block of the same segment."
 
 
 def device_bytes(size):
@@ -106,27 +121,57 @@ def text(event):
     return event if isinstance(event, str) else f"{event[0]}={event[1]:,} bytes"
 
 
-def compare(answer, events, hint, parts=("asked", "layout")):
+def layout(segments):
+    """Copies that can be compared. A free block has the name "free"."""
+    blocks = [[[b[0], "free" if b[1] is None else b[1]] for b in s[1]] for s in segments]
+    return [[s[0], of_one] for s, of_one in zip(segments, blocks, strict=True)]
+
+
+def compare(answer, events, hint):
     """Play a log: (name, bytes) allocates, "-name" frees, "empty" empties the cache."""
     mine, right = [], []
     for k, event in enumerate(events):
         what = " after " + ", ".join(map(text, events[max(0, k - 7) : k + 1]))
         if event == "empty":
-            got, wanted = answer.empty_cache(mine), clear(right)
-            expect_equal(got, wanted, name="what empty_cache returns" + what, hint=hint)
+            compare_emptying(answer, mine, right, what)
         elif event[0] == "-":
             release(mine, event[1:])
             release(right, event[1:])
         else:
             got, wanted = answer.malloc(mine, *event), place(right, *event)
-            if "asked" in parts:
-                expect_equal(got, wanted, name="what malloc returns" + what, hint=hint)
-        if "layout" in parts:
-            seen = [[s[0], [list(b) for b in s[1]]] for s in mine]
+            why = FOUND if wanted == 0 else NONE_FITS if got == 0 else SEGMENT
+            expect_equal(got, wanted, name="what malloc returns" + what, hint=why)
+            seen, wanted = layout(mine), layout(right)
             pools = [s[0] for s in seen]
-            expect_equal(pools, [s[0] for s in right], name="the pools" + what, hint=hint)
-            expect_equal(seen, right, name="segments" + what, hint=hint)
+            expect_equal(pools, [s[0] for s in wanted], name="the list of pools" + what, hint=LAST)
+            if seen != wanted:
+                moved = sorted(map(str, seen)) == sorted(map(str, wanted))
+                name = "the list of segments" + what
+                expect_equal(
+                    seen, wanted, name=name, hint=LAST if moved and hint != EQUAL else hint
+                )
     return mine, right
+
+
+def compare_emptying(answer, mine, right, what):
+    before = layout(mine)
+    got, wanted = answer.empty_cache(mine), clear(right)
+    seen, left = layout(mine), layout(right)
+    if seen != left:
+        why = EMPTY
+        if seen == before:
+            why = f"{EMPTY} {PLACE}"
+        elif sorted(map(str, seen)) == sorted(map(str, left)):
+            why = STAY
+        elif len(before) > len(seen) > len(left):
+            why = (
+                f"{EMPTY} All such segments do, of both pools. Removing from a list while a loop "
+                "goes through it skips the next one."
+            )
+        pools = [s[0] for s in left]
+        expect_equal([s[0] for s in seen], pools, name="the list of pools" + what, hint=why)
+        expect_equal(seen, left, name="the list of segments" + what, hint=why)
+    expect_equal(got, wanted, name="what empty_cache returns" + what, hint=GIVEN)
 
 
 @check(
@@ -143,17 +188,20 @@ def rounding(answer, rng, device):
     for size in (1, 511, 512, 513, rng.randint(1025, 90_000), MIB - 1):
         segments = []
         answer.malloc(segments, "x", size)
-        expect_true(len(segments) == 1, "a first tensor does not make one segment", hint=PLACE)
-        total = sum(block[0] for block in segments[0][1])
-        name = f"the size of the segment for {size} bytes, modulo 512"
-        expect_equal(total % 512, 0, name=name, hint=ROUND)
+        expect_true(len(segments) > 0, "a first tensor makes no segment", hint=PLACE)
+        expect_true(len(segments) == 1, "a first tensor makes several segments", hint=SINGLE)
+        right = -(-size // 512) * 512
+        for block, owner in segments[0][1]:
+            # A tensor in a whole segment, or in none, is told by other checks.
+            if owner == "x" and block < 2 * MIB:
+                expect_equal(block, right, name=f"the block for {size:,} bytes", hint=ROUND)
 
 
 @check(
     "a first tensor takes a segment",
     holds=[
         "Up to 1 MiB the pool is small, above it is large.",
-        "If there is none, a segment of segment_size bytes comes last in the list.",
+        "If there is no such block, a segment of segment_size bytes comes last in the list.",
     ],
     both_sides=True,
 )
@@ -163,12 +211,12 @@ def first(answer, rng, device):
         segments = []
         got = answer.malloc(segments, "x", size)
         right = device_bytes(-(-size // 512) * 512)
+        pool = "small" if size <= MIB else "large"
+        expect_equal(segments[0][0], pool, name=f"the pool for {size:,} bytes", hint=POOL)
         expect_equal(got, right, name=f"what malloc returns for {size:,} bytes", hint=SEGMENT)
         total = sum(block[0] for block in segments[0][1])
-        name = f"the size of the segment for {size:,} bytes"
-        expect_equal(total, right, name=name, hint=SEGMENT)
-        pool = "small" if size <= MIB else "large"
-        expect_equal(segments[0][0], pool, name=f"the pool for {size:,} bytes", hint=POOLS)
+        name = f"the blocks of the segment for {size:,} bytes together"
+        expect_equal(total, right, name=name, hint=FILL)
 
 
 @check(
@@ -179,7 +227,9 @@ def first(answer, rng, device):
 def splitting(answer, rng, device):
     compare(answer, [("x", rng.randint(1, 100 * KIB))], SPLIT)
     compare(answer, [(f"t{k}", rng.randint(1, 100 * KIB)) for k in range(9)], SPLIT)
-    compare(answer, [("a", MIB), ("b", MIB - 512), ("c", 512), ("d", 1)], SPLIT)
+    compare(answer, [("a", MIB), ("b", MIB - 512), ("c", 512), ("d", 1)], ZERO)
+    five = [(n, 4 * MIB) for n in "abcde"]
+    compare(answer, [*five, "-b", ("x", 2 * MIB)], SPLIT)
     compare(answer, [("a", 6 * MIB), ("b", 7 * MIB), ("c", 5 * MIB), ("d", 3 * MIB)], SPLIT)
     compare(answer, [("a", 30 * MIB), "-a", ("b", 14 * MIB), ("c", 16 * MIB)], SPLIT)
 
@@ -208,8 +258,8 @@ def staying(answer, rng, device):
 )
 def reuse(answer, rng, device):
     size = rng.choice([rng.randint(1, MIB), rng.randint(2, 40) * MIB])
-    compare(answer, [("x", size), "-x"] * 3, CACHE)
-    compare(answer, [("x", size), "-x", ("y", 3), ("z", 3 * MIB)], ASKED)
+    compare(answer, [("x", size), "-x"] * 3, AGAIN)
+    compare(answer, [("x", size), "-x", ("y", 3), ("z", 3 * MIB)], AGAIN)
 
 
 @check(
@@ -250,15 +300,15 @@ def smallest(answer, rng, device):
 )
 def emptied(answer, rng, device):
     size = rng.randint(1, 40) * MIB
-    compare(answer, [("a", size), "-a", "empty", ("b", size)], EMPTY)
+    compare(answer, [("a", size), "-a", "empty", ("b", size)], SPLIT)
     six = [(n, 4 * MIB) for n in "abcdef"]
     events = [*six, "-a", "-c", "-d", "-f", "empty", "-b", "empty", ("x", 12 * MIB)]
-    compare(answer, events, EMPTY)
-    compare(answer, [("a", size), ("b", 100), "empty", "-a", "-b", "empty", "empty"], EMPTY)
-    compare(answer, [("a", size), ("b", 100), "-b", "empty", "-a", "empty"], EMPTY)
+    compare(answer, events, SPLIT)
+    compare(answer, [("a", size), ("b", 100), "empty", "-a", "-b", "empty", "empty"], SPLIT)
+    compare(answer, [("a", size), ("b", 100), "-b", "empty", "-a", "empty"], SPLIT)
     twins = [("a", 12 * MIB), ("b", 12 * MIB), ("c", 12 * MIB), "-a", "-c", "empty"]
-    compare(answer, twins, EMPTY)
-    compare(answer, ["empty"], EMPTY)
+    compare(answer, twins, SPLIT)
+    compare(answer, ["empty"], SPLIT)
 
 
 @check(
@@ -292,17 +342,17 @@ def malloc(segments, name, size):
     return place(segments, name, size, cache=False)
 
 
-@mutant("rounds to 256 bytes", caught_by=splitting)
+@mutant("rounds to 256 bytes", caught_by=rounding)
 def malloc(segments, name, size):
     return place(segments, name, size, quantum=256)
 
 
-@mutant("does not round", caught_by=splitting)
+@mutant("does not round", caught_by=rounding)
 def malloc(segments, name, size):
     return place(segments, name, size, quantum=1)
 
 
-@mutant("asks for the tensor alone", caught_by=rounding)
+@mutant("asks for the tensor alone", caught_by=first)
 def malloc(segments, name, size):
     return place(segments, name, size, quantum=1, driver=lambda size: size)
 
@@ -381,6 +431,98 @@ def malloc(segments, name, size):
 @mutant("returns the segment's size also if it was there", caught_by=splitting)
 def malloc(segments, name, size):
     return place(segments, name, size) or device_bytes(size)
+
+
+@mutant("rounds down", caught_by=rounding)
+def malloc(segments, name, size):
+    return place(segments, name, max(512, size // 512 * 512))
+
+
+@mutant("adds 512 bytes to each size", caught_by=rounding)
+def malloc(segments, name, size):
+    return place(segments, name, (size // 512 + 1) * 512)
+
+
+@mutant("asks for a segment by the size as it came", caught_by=first)
+def malloc(segments, name, size):
+    return place(segments, name, size, driver=lambda _: device_bytes(size))
+
+
+@mutant("wants a block that is larger than the tensor", caught_by=splitting)
+def malloc(segments, name, size):
+    asked = place(segments, name, size + 512)
+    for _, blocks in segments:
+        for i, (block, owner) in enumerate(blocks):
+            if owner == name and block > 512:
+                blocks[i : i + 1] = [[block - 512, name], [512, None]]
+    release(segments, "")
+    return asked
+
+
+@mutant("loses the rest", caught_by=first)
+def malloc(segments, name, size):
+    asked = place(segments, name, size)
+    for _, blocks in segments:
+        for i, (_, owner) in enumerate(blocks):
+            if owner == name:
+                blocks[i][0] = -(-size // 512) * 512
+    return asked
+
+
+@mutant("puts the rest at the end of the segment", caught_by=splitting)
+def malloc(segments, name, size):
+    asked = place(segments, name, size)
+    for _, blocks in segments:
+        if name in [owner for _, owner in blocks]:
+            i = [owner for _, owner in blocks].index(name)
+            if i + 1 < len(blocks) and blocks[i + 1][1] is None:
+                blocks.append(blocks.pop(i + 1))
+    return asked
+
+
+@mutant("gives back free segments before it searches", caught_by=reuse)
+def malloc(segments, name, size):
+    clear(segments)
+    return place(segments, name, size)
+
+
+@mutant("works on a copy of the list", caught_by=rounding)
+def malloc(segments, name, size):
+    return place([[pool, [list(b) for b in blocks]] for pool, blocks in segments], name, size)
+
+
+@mutant("removes from the list while it goes through it", caught_by=emptied)
+def empty_cache(segments):
+    total = 0
+    for s in segments:
+        if all(owner is None for _, owner in s[1]):
+            total += sum(size for size, _ in s[1])
+            segments.remove(s)
+    return total
+
+
+@mutant("turns the order of the others around", caught_by=emptied)
+def empty_cache(segments):
+    total = clear(segments)
+    segments.reverse()
+    return total
+
+
+@mutant("counts the segments that it gives back", caught_by=emptied)
+def empty_cache(segments):
+    before = len(segments)
+    clear(segments)
+    return before - len(segments)
+
+
+@mutant("asks the first block alone", caught_by=emptied)
+def empty_cache(segments):
+    return clear(segments, given=lambda owners: owners[0] is None)
+
+
+@mutant("asks the last block alone", caught_by=emptied)
+def empty_cache(segments):
+    return clear(segments, given=lambda owners: owners[-1] is None)
 
 
 @mutant("gives nothing back", caught_by=emptied)

@@ -4,6 +4,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -25,7 +26,10 @@ ORDER = "Row h · W + w of the result is the pixel x[:, :, h, w], with all of it
 BACK = "Split the long dimension into height rows: row h · W + w becomes pixel (h, w)."
 SHARE = "permute, movedim, transpose and unflatten copy nothing. clone and contiguous() do."
 LAST = "Do not reorder: the order in memory is the one that is asked for already."
-GRAD = "Use operations of PyTorch on x itself, not on its data."
+GRAD = "Use operations of PyTorch on the input itself: no detach(), no .data, no no_grad()."
+VIEW = "view refuses strides that it cannot describe. flatten and reshape copy there."
+KEEP = "What ends in an underscore changes its tensor. Without it there is a new one."
+START = "A part begins later in the memory, with strides of its own. Views take over both."
 LASTS = torch.channels_last
 
 
@@ -44,9 +48,16 @@ def rows(x):
     return torch.stack(places, 1)
 
 
+def pixel_rows(t, height):
+    """The image of a sequence, row by row."""
+    w = t.shape[1] // height
+    return torch.stack([t[:, i * w : (i + 1) * w] for i in range(height)], 1).movedim(3, 1)
+
+
 def both_ways(answer, x):
     wanted = rows(x)
-    got = answer.tokens(x)
+    with advising(RuntimeError, saying="view size is not compatible", hint=VIEW):
+        got = answer.tokens(x)
     expect_shape(got, wanted.shape, name="tokens(x)", hint=ORDER)
     expect_close(got, wanted, name="tokens(x)", hint=ORDER)
     back = answer.image(wanted, x.shape[2])
@@ -68,6 +79,18 @@ def order(answer, rng, device):
     got = answer.tokens(x)
     expect_shape(got, wanted.shape, name="tokens(x)", hint=ORDER)
     expect_close(got, wanted, name="tokens(x)", hint=ORDER)
+
+
+@check("the input stays as it is", holds="Neither changes its input.", both_sides=True)
+def untouched(answer, rng, device):
+    x = pixels(rng, device)
+    t = rows(x)
+    for tensor, call in ((x, lambda: answer.tokens(x)), (t, lambda: answer.image(t, x.shape[2]))):
+        was = tensor.shape, tensor.stride()
+        with expect_unchanged(tensor, hint=KEEP):
+            call()
+        text = "the input has another shape, or other strides, after the call"
+        expect_true((tensor.shape, tensor.stride()) == was, text, hint=KEEP)
 
 
 @check(
@@ -117,6 +140,7 @@ def image_shares(answer, rng, device):
     expect_view(answer.image(turned, h), turned, name="image of a transposed t", hint=SHARE)
     part = pixels(rng, device, n, h * w + 2, 2 * c)[:, 1:-1, ::2]
     expect_view(answer.image(part, h), part, name="image of a part", hint=SHARE)
+    expect_close(answer.image(part, h), pixel_rows(part, h), name="image of a part", hint=START)
 
 
 @check(
@@ -144,11 +168,7 @@ def layouts(answer, rng, device):
     both_ways(answer, x.transpose(2, 3))
     both_ways(answer, x[:1].expand(3, -1, -1, -1))
     t = pixels(rng, device, n, c, h * w).transpose(1, 2)
-    wanted = torch.stack([t[:, i * w : (i + 1) * w] for i in range(h)], 1).movedim(3, 1)
-    expect_close(answer.image(t, h), wanted, name="image of a transposed t", hint=BACK)
-    with expect_unchanged(x, t):
-        answer.tokens(x)
-        answer.image(t, h)
+    expect_close(answer.image(t, h), pixel_rows(t, h), name="image of a transposed t", hint=BACK)
 
 
 @check(
@@ -158,15 +178,17 @@ def gradients(answer, rng, device):
     x = pixels(rng, device).requires_grad_()
     weight = torch.randn(rows(x).shape, device=device)
     t = answer.tokens(x)
-    expect_true(t.requires_grad, "tokens(x) has no graph", hint=GRAD)
+    expect_true(t.grad_fn is not None, "tokens(x) has no graph", hint=GRAD)
     wanted = torch.autograd.grad((rows(x) * weight).sum(), x)[0]
-    got = torch.autograd.grad((t * weight).sum(), x)[0]
+    with advising(RuntimeError, hint=GRAD):
+        got = torch.autograd.grad((t * weight).sum(), x)[0]
     expect_close(got, wanted, name="the gradient of x", hint=GRAD)
     t = rows(x).detach().requires_grad_()
     y = answer.image(t, x.shape[2])
-    expect_true(y.requires_grad, "image(t, height) has no graph", hint=GRAD)
+    expect_true(y.grad_fn is not None, "image(t, height) has no graph", hint=GRAD)
     weight = torch.randn(x.shape, device=device)
-    got = torch.autograd.grad((y * weight).sum(), t)[0]
+    with advising(RuntimeError, hint=GRAD):
+        got = torch.autograd.grad((y * weight).sum(), t)[0]
     expect_close(got, rows(weight), name="the gradient of t", hint=GRAD)
 
 
@@ -232,6 +254,62 @@ def image(t, height):
     return t.contiguous().unflatten(1, (height, -1)).permute(0, 3, 1, 2)
 
 
+@mutant("moves the channels of the input itself", caught_by=untouched)
+def tokens(x):
+    n, c, h, w = x.shape
+    return x.transpose_(1, 2).transpose_(2, 3).reshape(n, h * w, c)
+
+
+@mutant("computes strides as if the input were contiguous", caught_by=shared)
+def tokens(x):
+    n, c, h, w = x.shape
+    return x.as_strided((n, h * w, c), (c * h * w, 1, h * w))
+
+
+@mutant("takes rows for joined that are not", caught_by=layouts)
+def tokens(x):
+    n, c, h, w = x.shape
+    first, second, _, fourth = x.stride()
+    return x.as_strided((n, h * w, c), (first, fourth, second), x.storage_offset())
+
+
+@mutant("records no graph", caught_by=gradients)
+@torch.no_grad()
+def tokens(x):
+    return x.permute(0, 2, 3, 1).flatten(1, 2)
+
+
+@mutant("makes the result contiguous in both formats", caught_by=shared)
+def tokens(x):
+    return x.permute(0, 2, 3, 1).flatten(1, 2).contiguous()
+
+
+@mutant("begins a part at the start of the memory", caught_by=image_shares)
+def image(t, height):
+    n, length, c = t.shape
+    first, second, third = t.stride()
+    width = length // height
+    return t.as_strided((n, c, height, width), (first, third, width * second, second), 0)
+
+
+@mutant("takes the sequence for contiguous", caught_by=image_shares)
+def image(t, height):
+    n, length, c = t.shape
+    w = length // height
+    return t.as_strided((n, c, height, w), (length * c, 1, w * c, c), t.storage_offset())
+
+
+@mutant("copies the image into channels_last", caught_by=image_shares)
+def image(t, height):
+    y = t.unflatten(1, (height, -1)).permute(0, 3, 1, 2)
+    return y.contiguous(memory_format=torch.channels_last)
+
+
+@mutant("computes in float32", caught_by=layouts)
+def image(t, height):
+    return t.float().unflatten(1, (height, -1)).permute(0, 3, 1, 2)
+
+
 @hinted(1, reaches=order)
 def tokens(x):
     n, c, h, w = x.shape
@@ -257,3 +335,12 @@ def image(t, height):
 def image(t, height):
     n, length, c = t.shape
     return t.view(n, height, length // height, c).movedim(-1, 1)
+
+
+@accepted("computes the strides of the image from those of the sequence")
+def image(t, height):
+    n, length, c = t.shape
+    first, second, third = t.stride()
+    w = length // height
+    strides = (first, third, w * second, second)
+    return t.as_strided((n, c, height, w), strides, t.storage_offset())

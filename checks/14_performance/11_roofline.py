@@ -1,12 +1,14 @@
 """Judges lessons/14_performance/11_roofline.md."""
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
 from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_close,
     expect_equal,
     expect_true,
@@ -20,12 +22,31 @@ background(
     "Count flops so:",
 )
 
+equivalent(
+    'per_element = {"add": lambda: 1, "softmax": lambda: 5, "matmul": lambda: 2 * '
+    'inputs[0].shape[-1], "conv": lambda: 2 * inputs[1][0].numel(),}[op]()',
+    'per_element = {"add": lambda: 1, "softmax": lambda: 5, "matmul": lambda: 2 * '
+    'inputs[0].shape[-1], "conv": lambda: 2 * inputs[1][-1].numel(),}[op]()',
+    because="all filters of a weight have one size",
+)
+
 FLOPS = "Multiply the elements of the output by the operations that each of them takes."
 PRODUCT = (
-    "An element of a product takes as many multiplications as a row of the first input is long."
+    "An element of a product takes as many multiplications as a row of the first input is long. "
+    "Each comes with an addition: two."
 )
-FILTER = "An element of the output takes one multiplication for each number of one filter."
+BATCH = (
+    "The flops of all matrices of the batch count, as many as the output has, also where one input "
+    "serves several of them."
+)
+FILTER = (
+    "An element of the output takes one multiplication and one addition for each number of one "
+    "filter: (C / groups) · kh · kw."
+)
 BYTES = "numel() · element_size(), summed over the inputs and the output, each with its own dtype."
+TWICE = "[x, x] are two inputs. Each of them is read, though it is one tensor."
+SWAPPED = "Flops stand first in the tuple, bytes second."
+RUN = "Shapes and dtypes say all of it. Compute nothing with the tensors, and make none."
 RATE = "The rate is min(peak, intensity · bandwidth), with intensity = flops / bytes."
 SIDE = "Left of the ridge memory decides; at the ridge and right of it arithmetic does."
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -46,10 +67,38 @@ def size(*tensors):
     return sum(t.nbytes for t in tensors)
 
 
-def compare(answer, op, inputs, out, flops, hint):
+def compare(answer, op, inputs, out, flops, hint, bytes_hint=BYTES):
     got = ask(answer, op, inputs, out)
+    moved = size(*inputs, out)
+    if flops != moved and got[:2] == (moved, flops):
+        hint = SWAPPED
     expect_equal(got[0], flops, name=f'the flops of "{op}"', hint=hint)
-    expect_equal(got[1], size(*inputs, out), name=f'the bytes of "{op}"', hint=BYTES)
+    expect_equal(got[1], moved, name=f'the bytes of "{op}"', hint=bytes_hint)
+
+
+class Work(TorchDispatchMode):
+    """Collects the names of operations that make tensors, or write to them; meta aside."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        leaves = torch.utils._pytree.tree_leaves
+        old = {storage_of(t) for t in leaves((args, kwargs)) if is_real(t)}
+        new = {storage_of(t) for t in leaves(out) if is_real(t)} - old
+        if new or (old and func._schema.is_mutable):
+            self.names.append(str(func))
+        return out
+
+
+def storage_of(tensor):
+    return tensor.untyped_storage()._cdata
+
+
+def is_real(value):
+    return isinstance(value, torch.Tensor) and value.device.type != "meta"
 
 
 @check(
@@ -60,6 +109,7 @@ def compare(answer, op, inputs, out, flops, hint):
         "They are maximum, subtraction, exponential, sum and division.",
         'op: "add", "softmax", "matmul" or "conv"',
         "each input is read once and the output is written once",
+        "A tensor that stands twice in `inputs` is read twice.",
         "inputs: list of tensors; out: the tensor that comes of them",
     ],
     both_sides=True,
@@ -71,6 +121,7 @@ def elementwise(answer, rng, device):
     compare(answer, "add", [x, x.clone()], x + x, n * m, FLOPS)
     compare(answer, "add", [row, x], row + x, n * m, FLOPS)
     compare(answer, "softmax", [x], x.softmax(-1), 5 * n * m, FLOPS)
+    compare(answer, "add", [x, x], x + x, n * m, FLOPS, TWICE)
 
 
 @check(
@@ -89,8 +140,8 @@ def products(answer, rng, device):
     compare(answer, "matmul", [a[:1], b], a[:1] @ b, 2 * k * n, PRODUCT)
     batch, heads = rng.sample(range(2, 9), 2)
     c, d = make(rng, batch, heads, m, k, dtype=dtype), make(rng, heads, k, n, dtype=dtype)
-    compare(answer, "matmul", [c, d], c @ d, 2 * batch * heads * m * k * n, PRODUCT)
-    compare(answer, "matmul", [a, d], a @ d, 2 * heads * m * k * n, PRODUCT)
+    compare(answer, "matmul", [c, d], c @ d, 2 * batch * heads * m * k * n, BATCH)
+    compare(answer, "matmul", [a, d], a @ d, 2 * heads * m * k * n, BATCH)
 
 
 @check(
@@ -165,16 +216,23 @@ def roof(answer, rng, device):
     expect_equal(got, "memory", name="what decides", hint=SIDE)
 
 
-@check("large shapes cost nothing", holds="Nothing is run.", hint="Read shapes and dtypes alone.")
+@check("nothing is run", holds="Nothing is run.", hint=RUN)
+def nothing_run(answer, rng, device):
+    x = torch.ones(1, 2, 4, 4, device=device)
+    w = torch.ones(3, 2, 3, 3, device=device)
+    products = [("conv", [x, w], torch.nn.functional.conv2d(x, w)), ("matmul", [x, x], x @ x)]
+    for op, inputs, out in [*products, ("add", [x, x], x + x), ("softmax", [x], x.softmax(-1))]:
+        with Work() as work:
+            ask(answer, op, inputs, out)
+        text = f'with "{op}" the program runs {", ".join(sorted(set(work.names)))}'
+        expect_true(not work.names, text, hint=RUN)
+
+
+@check("tensors on the meta device", holds="Nothing is run.", hint=RUN)
 def large(answer, rng, device):
     n = rng.randint(100_000, 200_000)
     x = make(rng, n, n, dtype=torch.bfloat16)
     compare(answer, "matmul", [x, x], x.clone(), 2 * n**3, PRODUCT)
-    small = torch.ones(3, 3, device=device)
-    before = torch.get_rng_state()
-    compare(answer, "add", [small, small], small + small, 9, FLOPS)
-    compare(answer, "softmax", [small], small.softmax(-1), 45, FLOPS)
-    expect_true(torch.equal(before, torch.get_rng_state()), "random numbers were drawn")
 
 
 def placed(flops, moved, peak, bandwidth):
@@ -277,11 +335,74 @@ def roofline(op, inputs, out, peak, bandwidth):
     return flops, moved, rate, "memory" if flops < moved else "arithmetic"
 
 
-@mutant("runs the product", caught_by=large)
+@mutant("runs the product", caught_by=nothing_run)
 def roofline(op, inputs, out, peak, bandwidth):
-    for t in inputs:
-        torch.randn(t.shape if t.numel() < 10**6 else 1)
+    if op == "matmul":
+        out = inputs[0] @ inputs[1]
     return placed(per(op, inputs) * out.numel(), size(*inputs, out), peak, bandwidth)
+
+
+@mutant("runs the sum", caught_by=nothing_run)
+def roofline(op, inputs, out, peak, bandwidth):
+    n = (inputs[0] + inputs[1]).numel() if op == "add" else out.numel()
+    return placed(per(op, inputs) * n, size(*inputs, out), peak, bandwidth)
+
+
+@mutant("makes the output on the CPU", caught_by=nothing_run)
+def roofline(op, inputs, out, peak, bandwidth):
+    if out.numel() < 10**6:
+        out = torch.empty(out.shape, dtype=out.dtype)
+    return placed(per(op, inputs) * out.numel(), size(*inputs, out), peak, bandwidth)
+
+
+@mutant("reads a tensor that stands twice once", caught_by=elementwise)
+def roofline(op, inputs, out, peak, bandwidth):
+    moved = size(*{id(t): t for t in [*inputs, out]}.values())
+    return placed(per(op, inputs) * out.numel(), moved, peak, bandwidth)
+
+
+@mutant("counts the batch of the first input", caught_by=products)
+def roofline(op, inputs, out, peak, bandwidth):
+    flops = per(op, inputs) * out.numel()
+    if op == "matmul":
+        flops = 2 * inputs[0].numel() * inputs[1].shape[-1]
+    return placed(flops, size(*inputs, out), peak, bandwidth)
+
+
+@mutant("takes the length of a row of the second input", caught_by=products)
+def roofline(op, inputs, out, peak, bandwidth):
+    each = 2 * inputs[1].shape[-1] if op == "matmul" else per(op, inputs)
+    return placed(each * out.numel(), size(*inputs, out), peak, bandwidth)
+
+
+@mutant("counts the pixels of the input", caught_by=convolutions)
+def roofline(op, inputs, out, peak, bandwidth):
+    flops = per(op, inputs) * out.numel()
+    if op == "conv":
+        flops = 2 * inputs[1].numel() * inputs[0].numel() // inputs[0].shape[1]
+    return placed(flops, size(*inputs, out), peak, bandwidth)
+
+
+@mutant("counts the memory behind a part", caught_by=products)
+def roofline(op, inputs, out, peak, bandwidth):
+    moved = sum(t.untyped_storage().nbytes() for t in [*inputs, out])
+    return placed(per(op, inputs) * out.numel(), moved, peak, bandwidth)
+
+
+@mutant("adds the two times up", caught_by=roof)
+def roofline(op, inputs, out, peak, bandwidth):
+    flops, moved, _, side = placed(
+        per(op, inputs) * out.numel(), size(*inputs, out), peak, bandwidth
+    )
+    return flops, moved, flops / (flops / peak + moved / bandwidth), side
+
+
+@mutant("tells the side by the operation", caught_by=roof)
+def roofline(op, inputs, out, peak, bandwidth):
+    flops, moved, rate, _ = placed(
+        per(op, inputs) * out.numel(), size(*inputs, out), peak, bandwidth
+    )
+    return flops, moved, rate, "arithmetic" if op in ("matmul", "conv") else "memory"
 
 
 @hinted(1, reaches=elementwise)
@@ -320,3 +441,17 @@ def roofline(op, inputs, out, peak, bandwidth):
     if op == "conv":
         flops = 2 * out.numel() * (inputs[1].numel() // inputs[1].shape[0])
     return placed(flops, size(*inputs, out), peak, bandwidth)
+
+
+@accepted("takes PyTorch's formula for convolutions, and compares products")
+def roofline(op, inputs, out, peak, bandwidth):
+    flops = {"add": 1, "softmax": 5}.get(op, 0) * out.numel()
+    if op == "conv":
+        flops = conv_flop_count(inputs[0].shape, inputs[1].shape, out.shape)
+    if op == "matmul":
+        a, b = inputs
+        batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        flops = 2 * batch.numel() * a.shape[-2] * a.shape[-1] * b.shape[-1]
+    moved = sum((t.nbytes for t in inputs), out.nbytes)
+    side = "arithmetic" if flops * bandwidth >= peak * moved else "memory"
+    return flops, moved, min(peak, bandwidth * flops / moved), side
