@@ -1,6 +1,7 @@
 """Judges lessons/15_distributed/05_fsdp.md."""
 
 import datetime
+import inspect
 from contextlib import contextmanager
 
 import torch
@@ -61,8 +62,10 @@ def everywhere(value):
 
 
 @contextmanager
-def groups(alone=False):
+def groups(alone=False, turned=False):
     """A group of all ranks, or one for each rank alone, with a short timeout.
+
+    turned: the group counts its ranks from the other end, as PyTorch 2.13 can.
 
     Its sockets are closed at the end: a process may open so many, and no more.
     """
@@ -70,7 +73,9 @@ def groups(alone=False):
         each = [dist.new_group([r], timeout=WAIT) for r in range(dist.get_world_size())]
         group = each[dist.get_rank()]
     else:
-        group = dist.new_group(timeout=WAIT)
+        able = turned and "sort_ranks" in inspect.signature(dist.new_group).parameters
+        ranks = list(range(dist.get_world_size()))[:: -1 if able else 1]
+        group = dist.new_group(ranks, timeout=WAIT, **({"sort_ranks": False} if able else {}))
     try:
         yield group
     finally:
@@ -342,6 +347,32 @@ def alone(answer, rng, device):
         )
 
 
+@check(
+    "a group that counts its ranks differently",
+    holds="A rank's number in the group may differ from its number among all ranks.",
+)
+def turned(answer, rng, device):
+    params, own = replica(rng, odd=False), []
+    row = torch.cat([p.detach().flatten() for p in params])
+    grads = gradients(params)
+    wanted = alone_in_one_process(params, grads, sgd)
+
+    def make(tensors):
+        own.append(torch.cat([t.detach().clone().flatten() for t in tensors]))
+        return sgd(tensors)
+
+    with groups(turned=True) as group:
+        numbers = everywhere(dist.get_rank(group))
+        attempt(answer, params, grads, make, group)
+    hint = "dist.get_rank(group) is the number in the group, and decides which part is whose."
+    for rank, (got, number) in enumerate(zip(everywhere(own[0]), numbers)):
+        want = row.chunk(dist.get_world_size())[number]
+        name = f"what rank {rank} owns, which has the number {number} in the group,"
+        expect_equal(len(got), len(want), name=f"how many are {name}", hint=OWN)
+        expect_equal(got, want, name=name, hint=hint)
+    expect_parameters(params, wanted, hint)
+
+
 @check("a view that skips memory", holds="A parameter may be a view that skips memory.")
 def views(answer, rng, device):
     whole = torch.randn(rng.randint(3, 5), rng.randint(3, 5), 2)
@@ -544,6 +575,12 @@ class ShardedOptimizer(Sharded):
 class ShardedOptimizer(Sharded):
     def __init__(self, params, make, group=None):
         super().__init__(params, make, None)
+
+
+@mutant("owns the part of its number among all ranks", caught_by=turned)
+class ShardedOptimizer(Sharded):
+    def own(self):
+        return pieces(self.params, self.world)[dist.get_rank() % self.world].clone()
 
 
 @mutant("takes views of the parameters", caught_by=views)
