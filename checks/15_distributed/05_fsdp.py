@@ -51,6 +51,8 @@ MEAN = (
     "Each rank needs the sum of all ranks' gradients, for its own part, divided by the number of "
     "ranks; and after its step every rank needs the new parts of all."
 )
+SIZE = "All parts that are reduced or gathered have one size."
+LATE = "Every rank makes the same calls in the same order, also a rank that has no gradient."
 OWN = "A rank's optimizer holds the r-th of N equal parts of the row, and no other number."
 
 
@@ -147,7 +149,7 @@ def attempt(answer, params, grads, make, group=None, mode=None, given=None):
         expect_true(
             not said,
             f"on rank {rank} ShardedOptimizer raised {said}",
-            hint="All parts that are reduced or gathered have one size.",
+            hint=LATE if "Timed out" in said else SIZE,
         )
 
 
@@ -272,6 +274,22 @@ def missing(answer, rng, device):
     with groups() as group:
         attempt(answer, params, grads, sgd, group)
     expect_parameters(params, wanted, "A rank without a gradient adds zeros to the sum.")
+
+
+@check(
+    "a rank without any gradient",
+    holds="A gradient that is None on a rank counts as zeros there.",
+    side="all of them None",
+)
+def idle(answer, rng, device):
+    params = replica(rng, odd=False)
+    grads = gradients(params, 2)
+    grads[1][rng.randint(0, 1)] = [None] * len(params)
+    wanted = alone_in_one_process(params, grads, momentum)
+    with groups() as group:
+        attempt(answer, params, grads, momentum, group)
+    hint = "A rank without any gradient takes part in both collectives, with zeros."
+    expect_parameters(params, wanted, hint)
 
 
 @check(
@@ -559,6 +577,13 @@ class ShardedOptimizer(Sharded):
         parts = list(F.pad(row, (0, size - len(row))).chunk(self.world))
         dist.reduce_scatter(self.mine.grad, parts, group=self.group)
         self.mine.grad /= self.world
+
+
+@mutant("leaves the step out where no gradient is there", caught_by=idle)
+class ShardedOptimizer(Sharded):
+    def step(self):
+        if any(p.grad is not None for p in self.params):
+            super().step()
 
 
 @mutant("reduces each parameter by itself", caught_by=traffic)

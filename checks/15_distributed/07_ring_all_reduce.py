@@ -45,7 +45,7 @@ PASSED_ON = (
 WHOLE = "Each number is in one chunk, and each chunk is added once and then put in place."
 DST = (
     "`to` and `source` are numbers in the group: they belong to group_dst and group_src. dst and "
-    "src are numbers among all ranks."
+    "src are numbers among all ranks. Each call names `group`."
 )
 HANG = "If every rank sends first, none receives. Begin to send, receive, and then wait."
 
