@@ -38,6 +38,10 @@ SCALE = (
     "them, and the optimizer steps once, at the end."
 )
 ONCE = "Put the forward and the backward of every micro-batch but the last into ddp.no_sync()."
+PLAIN = (
+    "With one micro-batch a step clears the gradients, calls ddp and backward, and steps once. Is "
+    "a gradient of the step before still there, or does something divide the loss?"
+)
 OLD = "Gradients of an earlier step are still there, and backward adds to them."
 
 
@@ -79,9 +83,10 @@ def everywhere(value):
     return every
 
 
-def draw(rng, parts, adam=False):
+def draw(rng, parts, adam=False, frozen=None):
     """A new task, in float64, with `parts` micro-batches on each rank.
 
+    frozen: whether the layer in the middle is; by chance, if it is None.
     adam: with Adam, which a gradient of another size would not change, and with SGD otherwise.
     """
     wide, hidden, out, n = (
@@ -95,7 +100,9 @@ def draw(rng, parts, adam=False):
         nn.Linear(wide, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(),
         nn.Linear(hidden, out),
     ).double()  # fmt: skip
-    if rng.random() < 0.5:
+    if frozen is None:
+        frozen = rng.random() < 0.5
+    if frozen:
         model[2].requires_grad_(False)
     optimizer, options = torch.optim.SGD, {"lr": 0.3, "momentum": rng.choice([0.0, 0.9])}
     if adam:
@@ -206,7 +213,7 @@ def compare(task, every, steps=1, hint=SCALE):
 )
 def single(answer, rng, device):
     task = draw(rng, 1)
-    compare(task, run(answer, task, 2), 2)
+    compare(task, run(answer, task, 2), 2, hint=PLAIN)
 
 
 @check(
@@ -217,12 +224,13 @@ def single(answer, rng, device):
         "loss_fn(prediction, y) is a mean over samples.",
         "All micro-batches, on all ranks, have the same number of samples.",
         "One optimizer step over all micro-batches.",
+        "Parameters may be frozen; their gradients are None.",
     ],
     both_sides=True,
 )
 def several(answer, rng, device):
     for parts, adam in ((2, False), (rng.randint(3, 5), True)):
-        task = draw(rng, parts, adam)
+        task = draw(rng, parts, adam, frozen=not adam)
         compare(task, run(answer, task, 2), 2)
 
 
@@ -352,6 +360,19 @@ def ddp_step(ddp, micro_batches, opt, loss_fn):
         for a, b in early:
             (loss_fn(ddp(a), b) / k).backward()
     (loss_fn(ddp(x), y) / k).backward()
+    opt.step()
+
+
+@mutant("divides gradients that a frozen parameter has not", caught_by=several)
+def ddp_step(ddp, micro_batches, opt, loss_fn):
+    opt.zero_grad()
+    *early, (x, y) = micro_batches
+    with ddp.no_sync():
+        for a, b in early:
+            loss_fn(ddp(a), b).backward()
+    loss_fn(ddp(x), y).backward()
+    for p in ddp.parameters():
+        p.grad /= len(micro_batches)
     opt.step()
 
 
