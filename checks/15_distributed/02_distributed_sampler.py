@@ -13,6 +13,15 @@ from tensortutor.checking import (
     mutant,
 )
 
+FRONT = (
+    "Shards of unequal length leave one rank waiting. What is missing comes from the front of the "
+    "order: its first index first."
+)
+SEED = (
+    "All ranks need one order, and each epoch its own: what is in the seed, and what is not? Then "
+    "every world-th index."
+)
+
 
 def compare(answer, rng, n, world, drop_last=False, hint=""):
     """Every rank's shard against that of DistributedSampler, in one epoch."""
@@ -41,8 +50,7 @@ def compare(answer, rng, n, world, drop_last=False, hint=""):
 )
 def shards(answer, rng, device):
     world = rng.randint(2, 4)
-    hint = "All ranks need one order: what may be in the seed? Then every world-th index."
-    compare(answer, rng, world * rng.randint(4, 9), world, hint=hint)
+    compare(answer, rng, world * rng.randint(4, 9), world, hint=SEED)
 
 
 @check(
@@ -71,7 +79,7 @@ def epochs(answer, rng, device):
 def padded(answer, rng, device):
     world = rng.randint(2, 4)
     n = world * rng.randint(3, 6) + rng.randint(1, world - 1)
-    compare(answer, rng, n, world, hint="Shards of unequal length leave one rank waiting.")
+    compare(answer, rng, n, world, hint=FRONT)
 
 
 @check("the tail is cut off", holds="With drop_last the tail is cut off instead.")

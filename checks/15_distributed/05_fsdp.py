@@ -51,7 +51,8 @@ MEAN = (
     "Each rank needs the sum of all ranks' gradients, for its own part, divided by the number of "
     "ranks; and after its step every rank needs the new parts of all."
 )
-SIZE = "All parts that are reduced or gathered have one size."
+SIZE = "All parts that are reduced or gathered have one size; zeros stand for a gradient of None."
+SKIPS = "A parameter that skips memory has no flat view: flatten() copies where it must."
 LATE = "Every rank makes the same calls in the same order, also a rank that has no gradient."
 OWN = "A rank's optimizer holds the r-th of N equal parts of the row, and no other number."
 
@@ -146,10 +147,11 @@ def attempt(answer, params, grads, make, group=None, mode=None, given=None):
         failed = error
     troubles = everywhere("" if failed is None else f"{type(failed).__name__}: {failed}")
     for rank, said in enumerate(troubles):
+        hint = LATE if "Timed out" in said else SKIPS if "view size" in said else SIZE
         expect_true(
             not said,
             f"on rank {rank} ShardedOptimizer raised {said}",
-            hint=LATE if "Timed out" in said else SIZE,
+            hint=hint,
         )
 
 
