@@ -30,6 +30,18 @@ SIZES = (
     "A rank with more numbers must weigh more. Which quantities may be added over ranks, and "
     "which may not?"
 )
+SPREAD = (
+    "It is the mean of the squared distances from the mean of all numbers, divided by n and not "
+    "n - 1. A variance of one rank knows its own mean alone."
+)
+EMPTY = (
+    "The mean of no numbers is NaN, and a rank that returns early leaves the others waiting. "
+    "Without numbers the sums and n are 0: this rank makes the same calls with them."
+)
+DIGITS = (
+    "float32 keeps about seven digits, and the difference of two large numbers loses most of "
+    "them. Convert before you square and sum."
+)
 
 
 def shards(sizes, scale=1.0, shift=0.0):
@@ -41,7 +53,7 @@ def number(value):
     return torch.as_tensor(value, dtype=torch.float64).detach()
 
 
-def compare(answer, parts, which=(0, 1), rtol=1e-3):
+def compare(answer, parts, which=(0, 1), rtol=1e-3, hint=SIZES):
     """Ask with this rank's shard, and compare with the statistics of all."""
     whole = torch.cat(parts).double()
     got = answer.global_stats(parts[dist.get_rank()].clone())
@@ -52,7 +64,7 @@ def compare(answer, parts, which=(0, 1), rtol=1e-3):
     wanted = whole.mean(), whole.var(correction=0)
     for i in which:
         name = ("the mean", "the variance")[i]
-        expect_close(number(got[i]), wanted[i], rtol=rtol, atol=1e-9, name=name, hint=SIZES)
+        expect_close(number(got[i]), wanted[i], rtol=rtol, atol=1e-9, name=name, hint=hint)
 
 
 def unequal(rng):
@@ -76,24 +88,23 @@ def means(answer, rng, device):
     both_sides=True,
 )
 def variances(answer, rng, device):
-    compare(answer, shards(unequal(rng)), which=(1,))
+    compare(answer, shards(unequal(rng)), which=(1,), hint=SPREAD)
 
 
 @check("a rank without numbers", holds="a rank may hold none")
 def nothing_here(answer, rng, device):
     sizes = [0, rng.randint(2, 6)]
     rng.shuffle(sizes)
-    compare(answer, shards(sizes))
+    compare(answer, shards(sizes), hint=EMPTY)
 
 
 @check(
     "numbers far from 0",
     holds="Numbers far from 0 with a small spread keep their variance to three digits.",
-    hint="How many digits does float32 have left for the difference of two large numbers?",
 )
 def far(answer, rng, device):
     parts = [torch.randn(n) * 0.1 + 3000 for n in unequal(rng)]
-    compare(answer, parts)
+    compare(answer, parts, hint=DIGITS)
 
 
 @check("the shard stays as it was", holds="The shard itself keeps its values.")
@@ -148,6 +159,26 @@ def global_stats(x):
     return s / n, q / n - (s / n) ** 2
 
 
+@mutant("returns early without numbers", caught_by=nothing_here)
+def global_stats(x):
+    if len(x) == 0:
+        return 0.0, 0.0
+    d = x.double()
+    t = torch.tensor([len(d), d.sum(), (d * d).sum()], dtype=torch.float64)
+    dist.all_reduce(t)
+    n, s, q = t.tolist()
+    return s / n, q / n - (s / n) ** 2
+
+
+@mutant("reduces to rank 0 alone", caught_by=means)
+def global_stats(x):
+    d = x.double()
+    t = torch.tensor([len(d), d.sum(), (d * d).sum()], dtype=torch.float64)
+    dist.reduce(t, dst=0)
+    n, s, q = t.tolist()
+    return s / n, q / n - (s / n) ** 2
+
+
 @mutant("sums in float32", caught_by=far)
 def global_stats(x):
     t = torch.stack([torch.tensor(float(len(x))), x.sum(), (x * x).sum()])
@@ -184,6 +215,23 @@ def global_stats(x):
     square = ((d - mean) ** 2).sum()
     dist.all_reduce(square)
     return mean, square / t[0]
+
+
+@accepted("merges counts, means and squared distances")
+def global_stats(x):
+    d = x.double()
+    mean = float(d.mean()) if len(d) else 0.0
+    mine = torch.tensor([len(d), mean, float((d - mean).square().sum())], dtype=torch.float64)
+    every = [torch.empty_like(mine) for _ in range(dist.get_world_size())]
+    dist.all_gather(every, mine)
+    count, centre, spread = 0.0, 0.0, 0.0
+    for n, mean, squares in torch.stack(every).tolist():
+        if n:
+            apart, total = mean - centre, count + n
+            spread += squares + apart**2 * count * n / total
+            centre += apart * n / total
+            count = total
+    return centre, spread / count
 
 
 @accepted("gathers the sums of all ranks")

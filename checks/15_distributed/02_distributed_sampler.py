@@ -13,6 +13,15 @@ from tensortutor.checking import (
     mutant,
 )
 
+FRONT = (
+    "Shards of unequal length leave one rank waiting. What is missing comes from the front of the "
+    "order: its first index first."
+)
+SEED = (
+    "All ranks need one order, and each epoch its own: what is in the seed, and what is not? Then "
+    "every world-th index."
+)
+
 
 def compare(answer, rng, n, world, drop_last=False, hint=""):
     """Every rank's shard against that of DistributedSampler, in one epoch."""
@@ -41,8 +50,7 @@ def compare(answer, rng, n, world, drop_last=False, hint=""):
 )
 def shards(answer, rng, device):
     world = rng.randint(2, 4)
-    hint = "All ranks need one order: what may be in the seed? Then every world-th index."
-    compare(answer, rng, world * rng.randint(4, 9), world, hint=hint)
+    compare(answer, rng, world * rng.randint(4, 9), world, hint=SEED)
 
 
 @check(
@@ -56,7 +64,12 @@ def epochs(answer, rng, device):
     for epoch in range(3):
         order = torch.randperm(n, generator=g.manual_seed(seed + epoch)).tolist()
         got = answer.shard(n, 1, 2, epoch, seed, False)
-        expect_equal(got, order[1::2], name=f"the shard of rank 1 in epoch {epoch}")
+        expect_equal(
+            got,
+            order[1::2],
+            name=f"the shard of rank 1 in epoch {epoch}",
+            hint="The generator is seeded anew in each call, with seed + epoch.",
+        )
 
 
 @check(
@@ -66,19 +79,46 @@ def epochs(answer, rng, device):
 def padded(answer, rng, device):
     world = rng.randint(2, 4)
     n = world * rng.randint(3, 6) + rng.randint(1, world - 1)
-    compare(answer, rng, n, world, hint="Shards of unequal length leave one rank waiting.")
+    compare(answer, rng, n, world, hint=FRONT)
 
 
 @check("the tail is cut off", holds="With drop_last the tail is cut off instead.")
 def dropped(answer, rng, device):
     world = rng.randint(2, 4)
     n = world * rng.randint(3, 6) + rng.randint(1, world - 1)
-    compare(answer, rng, n, world, drop_last=True)
+    hint = "With drop_last each rank has n // world samples, and nothing is repeated."
+    compare(answer, rng, n, world, drop_last=True, hint=hint)
 
 
-@check("fewer samples than ranks", holds="There may be fewer samples than ranks.")
+@check("fewer samples than ranks", holds="There may be fewer samples than ranks", side="repeated")
 def few(answer, rng, device):
-    compare(answer, rng, rng.randint(1, 2), rng.randint(5, 7))
+    hint = "One copy of the order may be too short: repeat until `world` divides its length."
+    compare(answer, rng, rng.randint(1, 2), rng.randint(5, 7), hint=hint)
+
+
+@check(
+    "fewer samples than ranks, the tail dropped",
+    holds="with drop_last each shard is then empty",
+    side="dropped",
+)
+def few_dropped(answer, rng, device):
+    hint = "n // world is 0 here: the whole order is the tail."
+    compare(answer, rng, rng.randint(1, 2), rng.randint(5, 7), drop_last=True, hint=hint)
+
+
+@check(
+    "the global generator stays as it was",
+    holds="The state of torch's global generator stays as it was.",
+)
+def untouched(answer, rng, device):
+    before = torch.get_rng_state()
+    answer.shard(rng.randint(8, 12), 0, 2, rng.randint(0, 3), rng.randint(0, 99), False)
+    expect_true(
+        torch.equal(before, torch.get_rng_state()),
+        "shard has changed the state of torch's global generator",
+        hint="torch.manual_seed seeds the generator that the whole program draws from. "
+        "Make one of your own: torch.Generator().manual_seed(...).",
+    )
 
 
 @check("built by hand", holds="without using it")
@@ -136,6 +176,29 @@ def shard(n, rank, world, epoch, seed=0, drop_last=False):
     return (order_of(n, seed + epoch) * world)[: -(-n // world) * world][rank::world]
 
 
+@mutant("gives each rank a sample at least", caught_by=few_dropped)
+def shard(n, rank, world, epoch, seed=0, drop_last=False):
+    order = order_of(n, seed + epoch)
+    each = max(1, n // world) if drop_last else -(-n // world)
+    return [order[(rank + i * world) % n] for i in range(each)]
+
+
+@mutant("seeds the global generator", caught_by=untouched)
+def shard(n, rank, world, epoch, seed=0, drop_last=False):
+    torch.manual_seed(seed + epoch)
+    order = torch.randperm(n).tolist()
+    each = n // world if drop_last else -(-n // world)
+    return [order[(rank + i * world) % n] for i in range(each)]
+
+
+@mutant("repeats the last index", caught_by=padded)
+def shard(n, rank, world, epoch, seed=0, drop_last=False):
+    order = order_of(n, seed + epoch)
+    if drop_last:
+        return order[: n // world * world][rank::world]
+    return (order + order[-1:] * (-n % world))[rank::world]
+
+
 @mutant("repeats the order once at most", caught_by=few)
 def shard(n, rank, world, epoch, seed=0, drop_last=False):
     order = order_of(n, seed + epoch)
@@ -163,6 +226,15 @@ def shard(n, rank, world, epoch, seed=0, drop_last=False):
     order = torch.randperm(n, generator=g)
     each = n // world if drop_last else (n + world - 1) // world
     return order[torch.arange(each * world) % n][rank::world].tolist()
+
+
+@accepted("draws from the global generator, in a fork of it")
+def shard(n, rank, world, epoch, seed=0, drop_last=False):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed + epoch)
+        order = torch.randperm(n).tolist()
+    each = n // world if drop_last else -(-n // world)
+    return [order[(rank + i * world) % n] for i in range(each)]
 
 
 @accepted("walks along the order")

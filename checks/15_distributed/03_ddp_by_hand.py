@@ -18,7 +18,7 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("Write two functions")
+background("Write two functions", "Buffers that state_dict() leaves out")
 
 equivalent(
     "dist.broadcast(t.detach(), src=0)",
@@ -70,7 +70,7 @@ def parameters(answer, rng, device):
 
 @check(
     "every rank has the buffers of rank 0",
-    holds=["and the buffers of rank 0", "Buffers may be integers."],
+    holds=["and the buffers of rank 0", "Buffers may be integers"],
     side="buffers",
 )
 def buffers(answer, rng, device):
@@ -89,6 +89,24 @@ def buffers(answer, rng, device):
         expect_equal(
             count, 2**53 + 1 + 2 * start, name=f"num_batches_tracked on rank {rank}", hint=hint
         )
+
+
+@check("frozen parameters too", holds="parameters may be frozen, with requires_grad=False")
+def frozen(answer, rng, device):
+    seed, place = rng.randint(0, 999), rng.getstate()
+    wanted, _ = replica(rng, seed)
+    rng.setstate(place)
+    model, _ = replica(rng, seed + dist.get_rank())
+    model[0].requires_grad_(False)
+    answer.sync(model)
+    for rank, state in enumerate(everywhere(values(model[0].parameters()))):
+        for (name, _), got, w in zip(model[0].named_parameters(), state, wanted[0].parameters()):
+            expect_equal(
+                got,
+                w.detach(),
+                name=f"the frozen {name} on rank {rank}",
+                hint="A frozen parameter differs between ranks too, and no step makes it equal.",
+            )
 
 
 @check("the same objects", holds="The parameters stay the same objects")
@@ -117,15 +135,16 @@ def means(answer, rng, device):
         p.grad = g[dist.get_rank()].clone()
     start = values(model.parameters())
     answer.average_grads(model)
-    for (name, p), g, w in zip(model.named_parameters(), drawn, start):
+    for (name, p), w in zip(model.named_parameters(), start):
+        expect_equal(p.detach(), w, name=name, hint="Average gradients, and leave the weights.")
+    for (name, p), g in zip(model.named_parameters(), drawn):
         expect_true(p.grad is not None, f"{name} has no gradient after average_grads")
         expect_close(
             p.grad.detach(),
             sum(g) / world,
             name=f"the gradient of {name}",
-            hint="A sum over the ranks is the learning rate times the number of ranks.",
+            hint="The sum over the ranks is the mean times the number of ranks.",
         )
-        expect_equal(p.detach(), w, name=name, hint="Average gradients, and leave the weights.")
 
 
 @check("steps of the whole batch", holds="gives every rank the parameters", side="training")
@@ -201,6 +220,13 @@ def sync(model):
         dist.broadcast(t.detach(), src=0)
 
 
+@mutant("leaves out what is frozen", caught_by=frozen)
+def sync(model):
+    for t in [*model.parameters(), *model.buffers()]:
+        if t.requires_grad or not isinstance(t, nn.Parameter):
+            dist.broadcast(t.detach(), src=0)
+
+
 @mutant("sends buffers as float", caught_by=buffers)
 def sync(model):
     for t in [*model.parameters(), *model.buffers()]:
@@ -249,6 +275,17 @@ def average_grads(model):
         dist.broadcast(p.grad, src=0)
 
 
+@mutant("divides by the ranks that have a gradient", caught_by=unused)
+def average_grads(model):
+    for p in model.parameters():
+        count = torch.tensor(0.0 if p.grad is None else 1.0)
+        if p.grad is None:
+            p.grad = torch.zeros_like(p)
+        dist.all_reduce(count)
+        dist.all_reduce(p.grad)
+        p.grad /= count.clamp(min=1)
+
+
 @mutant("gives no gradient back where there was none", caught_by=unused)
 def average_grads(model):
     for p in model.parameters():
@@ -274,6 +311,16 @@ def average_grads(model):
     parts = flat.split([g.numel() for g in grads])
     for p, part in zip(model.parameters(), parts):
         p.grad = part.view_as(p).clone()
+
+
+@accepted("reduces to rank 0 and sends the mean back")
+def average_grads(model):
+    world = dist.get_world_size()
+    for p in model.parameters():
+        g = (torch.zeros_like(p) if p.grad is None else p.grad).detach() / world
+        dist.reduce(g, dst=0)
+        dist.broadcast(g, src=0)
+        p.grad = g
 
 
 @accepted("sends the state as an object")

@@ -38,6 +38,10 @@ SCALE = (
     "them, and the optimizer steps once, at the end."
 )
 ONCE = "Put the forward and the backward of every micro-batch but the last into ddp.no_sync()."
+PLAIN = (
+    "With one micro-batch a step clears the gradients, calls ddp and backward, and steps once. Is "
+    "a gradient of the step before still there, or does something divide the loss?"
+)
 OLD = "Gradients of an earlier step are still there, and backward adds to them."
 
 
@@ -61,11 +65,15 @@ class Seen:
 
     sent: for each step, how often DDP sent each parameter, by name.
     sizes: how many samples each call of the model got.
+    order: "forward" and "backward" of the model, as they came.
+    sends: whether DDP would send in the next backward, at the end.
     """
 
     state: list = field(default_factory=list)
     sent: list = field(default_factory=list)
     sizes: list = field(default_factory=list)
+    order: list = field(default_factory=list)
+    sends: bool = True
 
 
 def everywhere(value):
@@ -75,9 +83,10 @@ def everywhere(value):
     return every
 
 
-def draw(rng, parts, adam=False):
+def draw(rng, parts, adam=False, frozen=None):
     """A new task, in float64, with `parts` micro-batches on each rank.
 
+    frozen: whether the layer in the middle is; by chance, if it is None.
     adam: with Adam, which a gradient of another size would not change, and with SGD otherwise.
     """
     wide, hidden, out, n = (
@@ -91,7 +100,9 @@ def draw(rng, parts, adam=False):
         nn.Linear(wide, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.Tanh(),
         nn.Linear(hidden, out),
     ).double()  # fmt: skip
-    if rng.random() < 0.5:
+    if frozen is None:
+        frozen = rng.random() < 0.5
+    if frozen:
         model[2].requires_grad_(False)
     optimizer, options = torch.optim.SGD, {"lr": 0.3, "momentum": rng.choice([0.0, 0.9])}
     if adam:
@@ -127,12 +138,20 @@ def attempt(answer, ddp, batches, opt, loss_fn):
     expect_true(not any(troubles), "ddp_step failed on another rank")
 
 
+def watch(out, order):
+    """Note a forward now, and its backward when the gradient of its output comes."""
+    order.append("forward")
+    if out.requires_grad:
+        out.register_hook(lambda _: order.append("backward"))
+
+
 def run(answer, task, steps=1, leftover=0.0):
     """What each rank saw in `steps` steps of the answer. leftover: a gradient from before."""
     seen, rank = Seen(), dist.get_rank()
     model = copy.deepcopy(task.model)
     names = {id(p): name for name, p in model.named_parameters()}
     model[0].register_forward_pre_hook(lambda _, args: seen.sizes.append(len(args[0])))
+    model[-1].register_forward_hook(lambda _, args, out: watch(out, seen.order))
     group = dist.new_group(timeout=WAIT)
 
     def note(state, bucket):
@@ -150,6 +169,7 @@ def run(answer, task, steps=1, leftover=0.0):
         for _ in range(steps):
             seen.sent.append(Counter())
             attempt(answer, ddp, list(task.batches[rank]), opt, task.loss_fn)
+        seen.sends = ddp.require_backward_grad_sync
         seen.state = [p.detach().clone() for p in model.parameters()]
     finally:
         del ddp, opt
@@ -193,7 +213,7 @@ def compare(task, every, steps=1, hint=SCALE):
 )
 def single(answer, rng, device):
     task = draw(rng, 1)
-    compare(task, run(answer, task, 2), 2)
+    compare(task, run(answer, task, 2), 2, hint=PLAIN)
 
 
 @check(
@@ -204,12 +224,13 @@ def single(answer, rng, device):
         "loss_fn(prediction, y) is a mean over samples.",
         "All micro-batches, on all ranks, have the same number of samples.",
         "One optimizer step over all micro-batches.",
+        "Parameters may be frozen; their gradients are None.",
     ],
     both_sides=True,
 )
 def several(answer, rng, device):
     for parts, adam in ((2, False), (rng.randint(3, 5), True)):
-        task = draw(rng, parts, adam)
+        task = draw(rng, parts, adam, frozen=not adam)
         compare(task, run(answer, task, 2), 2)
 
 
@@ -221,7 +242,7 @@ def leftovers(answer, rng, device):
 
 @check(
     "one micro-batch in a forward",
-    holds="Memory holds one micro-batch: each goes through the model by itself.",
+    holds="Memory holds one micro-batch: each goes forward through the model by itself",
     both_sides=True,
 )
 def one_by_one(answer, rng, device):
@@ -229,6 +250,37 @@ def one_by_one(answer, rng, device):
     for rank, seen in enumerate(run(answer, task)):
         wanted = [len(x) for x, _ in task.batches[rank]]
         expect_equal(seen.sizes, wanted, name=f"the samples in each forward on rank {rank}")
+
+
+@check(
+    "the backward comes before the next forward",
+    holds="and backward before the next one comes",
+)
+def freed(answer, rng, device):
+    task = draw(rng, rng.randint(2, 4))
+    for rank, seen in enumerate(run(answer, task)):
+        expect_equal(
+            seen.order,
+            ["forward", "backward"] * len(task.batches[rank]),
+            name=f"the calls on rank {rank}",
+            hint="The graph of a forward keeps its activations until its backward: call backward "
+            "for each micro-batch.",
+        )
+
+
+@check(
+    "DDP sends again after the step",
+    holds="After the step a backward sends as before.",
+)
+def restored(answer, rng, device):
+    task = draw(rng, rng.randint(1, 3))
+    for rank, seen in enumerate(run(answer, task)):
+        expect_true(
+            seen.sends,
+            f"after the step, DDP on rank {rank} would not send in its next backward",
+            hint="no_sync() puts the attribute back when its block ends. Who sets "
+            "require_backward_grad_sync by hand sets it to True at the end.",
+        )
 
 
 @check(
@@ -311,6 +363,19 @@ def ddp_step(ddp, micro_batches, opt, loss_fn):
     opt.step()
 
 
+@mutant("divides gradients that a frozen parameter has not", caught_by=several)
+def ddp_step(ddp, micro_batches, opt, loss_fn):
+    opt.zero_grad()
+    *early, (x, y) = micro_batches
+    with ddp.no_sync():
+        for a, b in early:
+            loss_fn(ddp(a), b).backward()
+    loss_fn(ddp(x), y).backward()
+    for p in ddp.parameters():
+        p.grad /= len(micro_batches)
+    opt.step()
+
+
 @mutant("takes a step for each micro-batch", caught_by=several)
 def ddp_step(ddp, micro_batches, opt, loss_fn):
     for x, y in micro_batches:
@@ -359,6 +424,27 @@ def ddp_step(ddp, micro_batches, opt, loss_fn):
     opt.step()
 
 
+@mutant("keeps all graphs for one backward", caught_by=freed)
+def ddp_step(ddp, micro_batches, opt, loss_fn):
+    opt.zero_grad()
+    *early, (x, y) = micro_batches
+    with ddp.no_sync():
+        total = sum(loss_fn(ddp(a), b) for a, b in early)
+    total = (total + loss_fn(ddp(x), y)) / len(micro_batches)
+    total.backward()
+    opt.step()
+
+
+@mutant("leaves the attribute that no_sync sets as False", caught_by=restored)
+def ddp_step(ddp, micro_batches, opt, loss_fn):
+    opt.zero_grad()
+    for i, (x, y) in enumerate(micro_batches):
+        ddp.require_backward_grad_sync = i == len(micro_batches) - 1
+        (loss_fn(ddp(x), y) / len(micro_batches)).backward()
+    ddp.require_backward_grad_sync = False
+    opt.step()
+
+
 @mutant("averages by hand, beside DDP", caught_by=once)
 def ddp_step(ddp, micro_batches, opt, loss_fn):
     opt.zero_grad()
@@ -386,6 +472,16 @@ def ddp_step(ddp, micro_batches, opt, loss_fn):
     for i, (x, y) in enumerate(micro_batches):
         ddp.require_backward_grad_sync = i == len(micro_batches) - 1
         (loss_fn(ddp(x), y) / len(micro_batches)).backward()
+    opt.step()
+
+
+@accepted("calls the model for all micro-batches but the last")
+def ddp_step(ddp, micro_batches, opt, loss_fn):
+    opt.zero_grad()
+    *early, (x, y) = micro_batches
+    for a, b in early:
+        (loss_fn(ddp.module(a), b) / len(micro_batches)).backward()
+    (loss_fn(ddp(x), y) / len(micro_batches)).backward()
     opt.step()
 
 

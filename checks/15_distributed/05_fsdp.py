@@ -1,6 +1,7 @@
 """Judges lessons/15_distributed/05_fsdp.md."""
 
 import datetime
+import inspect
 from contextlib import contextmanager
 
 import torch
@@ -50,6 +51,9 @@ MEAN = (
     "Each rank needs the sum of all ranks' gradients, for its own part, divided by the number of "
     "ranks; and after its step every rank needs the new parts of all."
 )
+SIZE = "All parts that are reduced or gathered have one size; zeros stand for a gradient of None."
+SKIPS = "A parameter that skips memory has no flat view: flatten() copies where it must."
+LATE = "Every rank makes the same calls in the same order, also a rank that has no gradient."
 OWN = "A rank's optimizer holds the r-th of N equal parts of the row, and no other number."
 
 
@@ -61,8 +65,10 @@ def everywhere(value):
 
 
 @contextmanager
-def groups(alone=False):
+def groups(alone=False, turned=False):
     """A group of all ranks, or one for each rank alone, with a short timeout.
+
+    turned: the group counts its ranks from the other end, as PyTorch 2.13 can.
 
     Its sockets are closed at the end: a process may open so many, and no more.
     """
@@ -70,7 +76,9 @@ def groups(alone=False):
         each = [dist.new_group([r], timeout=WAIT) for r in range(dist.get_world_size())]
         group = each[dist.get_rank()]
     else:
-        group = dist.new_group(timeout=WAIT)
+        able = turned and "sort_ranks" in inspect.signature(dist.new_group).parameters
+        ranks = list(range(dist.get_world_size()))[:: -1 if able else 1]
+        group = dist.new_group(ranks, timeout=WAIT, **({"sort_ranks": False} if able else {}))
     try:
         yield group
     finally:
@@ -139,10 +147,11 @@ def attempt(answer, params, grads, make, group=None, mode=None, given=None):
         failed = error
     troubles = everywhere("" if failed is None else f"{type(failed).__name__}: {failed}")
     for rank, said in enumerate(troubles):
+        hint = LATE if "Timed out" in said else SKIPS if "view size" in said else SIZE
         expect_true(
             not said,
             f"on rank {rank} ShardedOptimizer raised {said}",
-            hint="All parts that are reduced or gathered have one size.",
+            hint=hint,
         )
 
 
@@ -270,6 +279,22 @@ def missing(answer, rng, device):
 
 
 @check(
+    "a rank without any gradient",
+    holds="A gradient that is None on a rank counts as zeros there.",
+    side="all of them None",
+)
+def idle(answer, rng, device):
+    params = replica(rng, odd=False)
+    grads = gradients(params, 2)
+    grads[1][rng.randint(0, 1)] = [None] * len(params)
+    wanted = alone_in_one_process(params, grads, momentum)
+    with groups() as group:
+        attempt(answer, params, grads, momentum, group)
+    hint = "A rank without any gradient takes part in both collectives, with zeros."
+    expect_parameters(params, wanted, hint)
+
+
+@check(
     "the same objects",
     holds=[
         "The parameters stay the same objects.",
@@ -340,6 +365,32 @@ def alone(answer, rng, device):
             f"in a group of rank {rank} alone, a step is not that of its own gradient",
             hint="Ask `group` for the rank and for the number of ranks.",
         )
+
+
+@check(
+    "a group that counts its ranks differently",
+    holds="A rank's number in the group may differ from its number among all ranks.",
+)
+def turned(answer, rng, device):
+    params, own = replica(rng, odd=False), []
+    row = torch.cat([p.detach().flatten() for p in params])
+    grads = gradients(params)
+    wanted = alone_in_one_process(params, grads, sgd)
+
+    def make(tensors):
+        own.append(torch.cat([t.detach().clone().flatten() for t in tensors]))
+        return sgd(tensors)
+
+    with groups(turned=True) as group:
+        numbers = everywhere(dist.get_rank(group))
+        attempt(answer, params, grads, make, group)
+    hint = "dist.get_rank(group) is the number in the group, and decides which part is whose."
+    for rank, (got, number) in enumerate(zip(everywhere(own[0]), numbers)):
+        want = row.chunk(dist.get_world_size())[number]
+        name = f"what rank {rank} owns, which has the number {number} in the group,"
+        expect_equal(len(got), len(want), name=f"how many are {name}", hint=OWN)
+        expect_equal(got, want, name=name, hint=hint)
+    expect_parameters(params, wanted, hint)
 
 
 @check("a view that skips memory", holds="A parameter may be a view that skips memory.")
@@ -530,6 +581,13 @@ class ShardedOptimizer(Sharded):
         self.mine.grad /= self.world
 
 
+@mutant("leaves the step out where no gradient is there", caught_by=idle)
+class ShardedOptimizer(Sharded):
+    def step(self):
+        if any(p.grad is not None for p in self.params):
+            super().step()
+
+
 @mutant("reduces each parameter by itself", caught_by=traffic)
 class ShardedOptimizer(Sharded):
     def reduce(self):
@@ -544,6 +602,12 @@ class ShardedOptimizer(Sharded):
 class ShardedOptimizer(Sharded):
     def __init__(self, params, make, group=None):
         super().__init__(params, make, None)
+
+
+@mutant("owns the part of its number among all ranks", caught_by=turned)
+class ShardedOptimizer(Sharded):
+    def own(self):
+        return pieces(self.params, self.world)[dist.get_rank() % self.world].clone()
 
 
 @mutant("takes views of the parameters", caught_by=views)

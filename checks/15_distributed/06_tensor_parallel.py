@@ -1,12 +1,14 @@
 """Judges lessons/15_distributed/06_tensor_parallel.md."""
 
 import datetime
+import inspect
 from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
 from torch.autograd import Function
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from tensortutor.checking import (
     accepted,
@@ -24,7 +26,6 @@ from tensortutor.checking import (
 background(
     "Each rank of group calls tp_mlp with the same x",
     "The number of hidden features divides by N.",
-    "A rank has a number in the group and another among all ranks",
 )
 
 equivalent(
@@ -75,6 +76,10 @@ INPUT = (
     "What adds up the gradients of the ranks?"
 )
 OWN = "A rank that computes with all hidden features saves nothing. Which block is its own?"
+GRADS = (
+    "In the rank's own block the gradient is that of the whole MLP, and zero outside of it. A "
+    "weight belongs to one rank: its gradient is not summed over the ranks. Which block is whose?"
+)
 NAMES = ("x", "w1", "b1", "w2", "b2")
 
 
@@ -105,8 +110,10 @@ def everywhere(value):
 
 
 @contextmanager
-def groups(alone=False):
+def groups(alone=False, turned=False):
     """A group of all ranks, or one for each rank alone, with a short timeout.
+
+    turned: the group counts its ranks from the other end, as PyTorch 2.13 can.
 
     Its sockets are closed at the end: a process may open so many, and no more.
     """
@@ -114,7 +121,9 @@ def groups(alone=False):
         each = [dist.new_group([r], timeout=WAIT) for r in range(dist.get_world_size())]
         group = each[dist.get_rank()]
     else:
-        group = dist.new_group(timeout=WAIT)
+        able = turned and "sort_ranks" in inspect.signature(dist.new_group).parameters
+        ranks = list(range(dist.get_world_size()))[:: -1 if able else 1]
+        group = dist.new_group(ranks, timeout=WAIT, **({"sort_ranks": False} if able else {}))
     try:
         yield group
     finally:
@@ -215,8 +224,31 @@ def blocks(answer, rng, device):
         for rank, grads in enumerate(held):
             wanted = torch.cat([p if r == rank else 0 * p for r, p in enumerate(parts)], dim)
             name = f"the gradient of {NAMES[i]} on rank {rank}"
-            expect_true(grads[i] is not None, f"{name} is None", hint=OWN)
-            expect_close(grads[i], wanted, name=name, hint=OWN, rtol=1e-4, atol=1e-4)
+            expect_true(grads[i] is not None, f"{name} is None", hint=GRADS)
+            expect_close(grads[i], wanted, name=name, hint=GRADS, rtol=1e-4, atol=1e-4)
+
+
+@check(
+    "a rank multiplies its own block alone",
+    holds="its rank r computes with the r-th of N equal blocks of hidden features, "
+    "and with no other",
+    side="work",
+)
+def work(answer, rng, device):
+    tensors = problem(rng)
+    counter, right = FlopCounterMode(display=False), FlopCounterMode(display=False)
+    with right:
+        whole(*tensors)
+    with torch.no_grad(), groups() as group, counter:
+        attempt(answer, tensors, group)
+    wanted = right.get_total_flops() // 2
+    for rank, got in enumerate(everywhere(counter.get_total_flops())):
+        expect_true(
+            got <= wanted,
+            f"rank {rank} spends {got} operations in products of matrices, and half of the "
+            f"whole MLP is {wanted}",
+            hint=OWN,
+        )
 
 
 @check(
@@ -227,7 +259,8 @@ def blocks(answer, rng, device):
 def shared(answer, rng, device):
     with groups() as group:
         held, right, _, _ = gradients(answer, problem(rng, torch.float64), group)
-    compare([g[4] for g in held], right[4], "the gradient of b2", "b2 is added once, by each rank.")
+    hint = "Each rank adds the whole b2 once, to the sum. Then its gradient is whole everywhere."
+    compare([g[4] for g in held], right[4], "the gradient of b2", hint)
     compare([g[0] for g in held], right[0], "the gradient of x", INPUT)
 
 
@@ -263,9 +296,30 @@ def alone(answer, rng, device):
         with torch.no_grad():
             got, _, _ = attempt(answer, tensors, group)
     for i, name in enumerate(NAMES):
-        hint = "Every hidden feature belongs to the one rank of the group."
+        hint = (
+            "Every hidden feature belongs to the one rank of the group. Ask `group` for the rank "
+            "and the number of ranks, and name it in every all_reduce."
+        )
         compare([g[i] for g in held], right[i], f"the gradient of {name}", hint)
     compare(everywhere(got), y.detach(), "the output", PARTS)
+
+
+@check(
+    "a group that counts its ranks differently",
+    holds="A rank has a number in the group and another among all ranks, which may differ.",
+    both_sides=True,
+)
+def turned(answer, rng, device):
+    with groups(turned=True) as group:
+        numbers = everywhere(dist.get_rank(group))
+        held, right, _, _ = gradients(answer, problem(rng), group)
+    parts = right[1].chunk(2)
+    hint = "dist.get_rank(group) is the number in the group, and decides which block is whose."
+    for (rank, grads), number in zip(enumerate(held), numbers):
+        wanted = torch.cat([p if r == number else 0 * p for r, p in enumerate(parts)])
+        name = f"the gradient of w1 on rank {rank}, which has the number {number} in the group,"
+        expect_true(grads[1] is not None, f"{name} is None", hint=hint)
+        expect_close(grads[1], wanted, name=name, hint=hint, rtol=1e-4, atol=1e-4)
 
 
 @check("the inputs stay as they were", holds="The inputs keep their values.")
@@ -336,6 +390,23 @@ def tp_mlp(x, w1, b1, w2, b2, group=None):
     return Summed.apply(h @ w2[:, r::n].T, group) + b2
 
 
+@mutant("computes all hidden features and masks the others", caught_by=work)
+def tp_mlp(x, w1, b1, w2, b2, group=None):
+    n, r = dist.get_world_size(group), dist.get_rank(group)
+    size = len(b1) // n
+    mask = torch.zeros_like(b1)
+    mask[r * size : (r + 1) * size] = 1
+    h = torch.relu(Copied.apply(x, group) @ w1.T + b1) * mask
+    return Summed.apply(h @ w2.T, group) + b2
+
+
+@mutant("adds a part of b2 on each rank", caught_by=shared)
+def tp_mlp(x, w1, b1, w2, b2, group=None):
+    n, r = dist.get_world_size(group), dist.get_rank(group)
+    h = torch.relu(Copied.apply(x, group) @ w1.chunk(n)[r].T + b1.chunk(n)[r])
+    return Summed.apply(h @ w2.chunk(n, 1)[r].T + b2 / n, group)
+
+
 @mutant("does not add the gradients of x", caught_by=shared)
 class CopyToRanks(Function):
     @staticmethod
@@ -385,6 +456,14 @@ def tp_mlp(x, w1, b1, w2, b2, group=None):
 @mutant("splits by the number among all ranks", caught_by=alone)
 def tp_mlp(x, w1, b1, w2, b2, group=None):
     n, r = dist.get_world_size(), dist.get_rank()
+    h = torch.relu(Copied.apply(x, group) @ w1.chunk(n)[r].T + b1.chunk(n)[r])
+    return Summed.apply(h @ w2.chunk(n, 1)[r].T, group) + b2
+
+
+@mutant("takes the block of its number among all ranks", caught_by=turned)
+def tp_mlp(x, w1, b1, w2, b2, group=None):
+    n = dist.get_world_size(group)
+    r = dist.get_rank() % n
     h = torch.relu(Copied.apply(x, group) @ w1.chunk(n)[r].T + b1.chunk(n)[r])
     return Summed.apply(h @ w2.chunk(n, 1)[r].T, group) + b2
 

@@ -1,6 +1,7 @@
 """Judges lessons/15_distributed/07_ring_all_reduce.md."""
 
 import datetime
+import inspect
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -42,6 +43,10 @@ PASSED_ON = (
     "it passes on a chunk whose sum is complete."
 )
 WHOLE = "Each number is in one chunk, and each chunk is added once and then put in place."
+DST = (
+    "`to` and `source` are numbers in the group: they belong to group_dst and group_src. dst and "
+    "src are numbers among all ranks. Each call names `group`."
+)
 HANG = "If every rank sends first, none receives. Begin to send, receive, and then wait."
 
 
@@ -108,6 +113,11 @@ def attempt(answer, x, group=None):
     except Exception as error:
         failed = error
     troubles = everywhere("" if failed is None else f"{type(failed).__name__}: {failed}")
+    late = any("timed out" in said.lower() or "timeout" in said.lower() for said in troubles)
+    itself = not late and any("state_ >= CONNECTED" in said for said in troubles)
+    expect_true(
+        not itself, "a rank has sent a message to itself, or received from itself", hint=DST
+    )
     waiting = any("gloo" in said for said in troubles)
     expect_true(not waiting, "a rank waited for a message, or for a receiver", hint=HANG)
     if failed is not None:
@@ -137,11 +147,11 @@ def compare(got, each, hint=WHOLE):
             expect_equal(held, wanted, name=name, hint=hint)
 
 
-def sums(answer, shape, dtype=torch.float32):
+def sums(answer, shape, dtype=torch.float32, hint=WHOLE):
     each = parts(shape, dtype)
     x = each[dist.get_rank()].clone()
     seen = attempt(answer, x)
-    compare(x, each)
+    compare(x, each, hint)
     return seen, x.numel()
 
 
@@ -277,7 +287,12 @@ def views(answer, rng, device):
 @check("other dtypes", holds="It may hold integers", side="integers")
 def dtypes(answer, rng, device):
     for dtype in (torch.int64, torch.float64, torch.bfloat16):
-        sums(answer, (rng.randint(5, 9),), dtype)
+        sums(
+            answer,
+            (rng.randint(5, 9),),
+            dtype,
+            hint="The messages and the sum have the dtype of x.",
+        )
 
 
 @check(
@@ -289,6 +304,23 @@ def parameters(answer, rng, device):
     attempt(answer, p)
     expect_true(p.requires_grad and p.is_leaf, "x is no longer a leaf that asks for a gradient")
     compare(p, each)
+
+
+@check(
+    "a group that counts its ranks differently",
+    holds="A rank's number in the group may differ from its number among all ranks.",
+)
+def turned(answer, rng, device):
+    each = parts((2 * rng.randint(2, 6) + 1,))
+    x = each[dist.get_rank()].clone()
+    able = "sort_ranks" in inspect.signature(dist.new_group).parameters  # PyTorch 2.13
+    ranks = list(range(dist.get_world_size()))[:: -1 if able else 1]
+    group = dist.new_group(ranks, timeout=WAIT, **({"sort_ranks": False} if able else {}))
+    try:
+        attempt(answer, x, group)
+    finally:
+        dist.destroy_process_group(group)
+    compare(x, each)
 
 
 @check(
@@ -491,6 +523,23 @@ def ring_all_reduce_(x, group=None):
 @mutant("writes into a leaf that asks for a gradient", caught_by=parameters)
 def ring_all_reduce_(x, group=None):
     return x.copy_(walked(x, group, right_steps(group)))
+
+
+@mutant("takes numbers in the group for numbers among all ranks", caught_by=turned)
+def ring_all_reduce_(x, group=None):
+    def swap(out, into, to, source):
+        sending = dist.isend(out, dst=to, group=group)
+        dist.recv(into, src=source, group=group)
+        sending.wait()
+
+    x.detach().copy_(walked(x, group, right_steps(group), swap=swap))
+    return x
+
+
+@mutant("gives back a copy", caught_by=total)
+def ring_all_reduce_(x, group=None):
+    x.detach().copy_(walked(x, group, right_steps(group)))
+    return x.clone()
 
 
 @mutant("works in the group of all ranks", caught_by=alone)

@@ -48,6 +48,18 @@ def uneven(rng):
     return rng.choice([[few, few + rng.randint(1, 3)], [few + rng.randint(1, 3), few]])
 
 
+class Alike:
+    """A batch that says it equals whatever it is compared with, as an array may."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+    def __repr__(self):
+        return "Alike()"
+
+
 class Stream:
     """A generator's manners, and how many batches were read."""
 
@@ -160,7 +172,7 @@ def lazily(answer, rng, device):
 )
 def anything(answer, rng, device):
     group = dist.new_group(timeout=WAIT)
-    odd = [None, [], 0, torch.zeros(2, 2), False, StopIteration]
+    odd = [None, [], 0, torch.zeros(2, 2), False, StopIteration, Alike()]
     rng.shuffle(odd)
     seen = []
     attempt(answer, list(odd), seen.append, group)
@@ -169,7 +181,8 @@ def anything(answer, rng, device):
             kinds,
             [repr(batch) for batch in odd],
             name=f"the batches that step got on rank {number}",
-            hint="How do you tell the end of the stream from a batch that is None or empty?",
+            hint="How do you tell the end of the stream from a batch that is None, or empty, or "
+            "says that it equals everything? Compare with `is`, or catch StopIteration.",
         )
 
 
@@ -317,6 +330,47 @@ def run_together(batches, step, group=None):
         steps += 1
 
 
+@mutant("compares with the end by ==", caught_by=anything)
+def run_together(batches, step, group=None):
+    stream, end, steps = iter(batches), object(), 0
+    while True:
+        batch = next(stream, end)
+        flag = torch.tensor([0 if batch == end else 1])
+        dist.all_reduce(flag, op=dist.ReduceOp.MIN, group=group)
+        if flag.item() == 0:
+            return steps
+        step(batch)
+        steps += 1
+
+
+@mutant("takes an empty batch for the end", caught_by=anything)
+def run_together(batches, step, group=None):
+    stream, end, steps = iter(batches), object(), 0
+    while True:
+        batch = next(stream, end)
+        has = batch is not end and (isinstance(batch, torch.Tensor) or bool(batch))
+        flag = torch.tensor([int(has or batch is None)])
+        dist.all_reduce(flag, op=dist.ReduceOp.MIN, group=group)
+        if flag.item() == 0:
+            return steps
+        step(batch)
+        steps += 1
+
+
+@mutant("reads one batch ahead", caught_by=lazily)
+def run_together(batches, step, group=None):
+    stream, end, steps = iter(batches), object(), 0
+    batch, ahead = next(stream, end), next(stream, end)
+    while True:
+        flag = torch.tensor([0 if batch is end else 1])
+        dist.all_reduce(flag, op=dist.ReduceOp.MIN, group=group)
+        if flag.item() == 0:
+            return steps
+        step(batch)
+        steps += 1
+        batch, ahead = ahead, next(stream, end)
+
+
 @mutant("asks in the group of all", caught_by=given)
 def run_together(batches, step, group=None):
     stream, end, steps = iter(batches), object(), 0
@@ -371,6 +425,23 @@ def run_together(batches, step, group=None):
             return steps
         step(batch)
         steps += 1
+
+
+@accepted("a loop over the batches, and an answer after it")
+def run_together(batches, step, group=None):
+    def all_have(one):
+        total = torch.tensor([float(one)])
+        dist.all_reduce(total, op=dist.ReduceOp.PRODUCT, group=group)
+        return total.item() == 1
+
+    steps = 0
+    for batch in batches:
+        if not all_have(True):
+            return steps
+        step(batch)
+        steps += 1
+    all_have(False)
+    return steps
 
 
 @accepted("gathers a word from each rank")
