@@ -173,6 +173,7 @@ def test_importing_the_command_line_loads_almost_nothing() -> None:
     )
     assert sorted(eval(done.stdout)) == [
         "tensortutor", "tensortutor.arguments", "tensortutor.cli", "tensortutor.options",
+        "tensortutor.protocol", "tensortutor.protocol.layers",
     ]  # fmt: skip
 
 

@@ -58,11 +58,14 @@ def test_who_knows_the_token_is_connected(listener):
         assert near.recv(4) == b"back"
 
 
-@pytest.mark.parametrize("said", [b"", b"0" * 64, b"GET / HTTP/1.1\r\n\r\n" * 9])
+@pytest.mark.parametrize(
+    "said", [b"", b"0" * 64, b"GET / HTTP/1.1\r\n\r\n" * 9], ids=["nothing", "zeros", "http"]
+)
 def test_who_does_not_know_it_is_hung_up_on_and_the_right_one_still_comes(listener, said):
     with socket.create_connection(("127.0.0.1", port_of(listener))) as stranger:
-        stranger.sendall(said)
-        stranger.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # it may be hung up on before all is sent
+            stranger.sendall(said)
+            stranger.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):  # what it had sent was not read
             assert stranger.recv(1) == b""
     far = dial(listener.offer)
