@@ -6,8 +6,10 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
+    equivalent,
     expect_close,
     expect_equal,
     expect_unchanged,
@@ -17,13 +19,26 @@ from tensortutor.checking import (
 
 background("Calls that may help")
 
+equivalent(
+    "cut = torch.zeros_like(cut).scatter(-1, at, cut)",
+    "cut = cut.scatter(-1, at, cut)",
+    because="the indices of a sort fill each place",
+)
+equivalent(
+    "cut = torch.zeros_like(cut).scatter(-1, at, cut)",
+    "cut = torch.ones_like(cut).scatter(-1, at, cut)",
+    because="the indices of a sort fill each place",
+)
+
 ORDER = "Temperature, top_k, top_p, min_p: each on what the former left, after a new softmax."
+PLACES = "Column i of the result belongs to token i: carry sorted values back with their indices."
+DTYPE = "The probabilities have the dtype of the logits."
 
 
 def scores(rng, vocabulary=None):
     """Far enough apart that no cut lies within rounding."""
     n = vocabulary or rng.randint(7, 12)
-    rows = [torch.randperm(n) * 0.7 + torch.rand(n) * 0.3 for _ in range(rng.choice((1, 3)))]
+    rows = [torch.randperm(n) * 0.7 + torch.rand(n) * 0.3 for _ in range(rng.choice((2, 3)))]
     return torch.stack(rows)
 
 
@@ -50,8 +65,14 @@ def wanted(logits, temperature=1.0, top_k=None, top_p=None, min_p=None):
 
 
 def compare(answer, z, hint, **settings):
-    got = answer.filtered(z, **settings)
-    expect_close(got, wanted(z, **settings), hint=hint, rtol=1e-3, atol=1e-4)
+    """The answer gets a copy: what it writes into the logits is told by a check of its own."""
+    right = wanted(z, **settings)
+    got = answer.filtered(z.clone(), **settings)
+    if isinstance(got, torch.Tensor) and got.shape == right.shape:
+        moved = not torch.allclose(got.float(), right, rtol=1e-3, atol=1e-4)
+        same = torch.allclose(got.float().sort().values, right.sort().values, rtol=1e-3, atol=1e-4)
+        hint = PLACES if moved and same else hint
+    expect_close(got, right, hint=hint, dtype_hint=DTYPE, rtol=1e-3, atol=1e-4)
 
 
 @check(
@@ -64,18 +85,25 @@ def temperature(answer, rng, device):
         compare(answer, z, "Probabilities are softmax(logits / temperature).", temperature=t)
 
 
-@check("temperature 0 is the largest score", holds="Temperature 0 gives the largest score")
+@check(
+    "temperature 0 is the largest score",
+    holds=["Temperature 0 gives the largest score", "of equal largest scores, one has it"],
+    both_sides=True,
+)
 def zero(answer, rng, device):
     z = scores(rng)
     right = torch.zeros_like(z).scatter(-1, z.argmax(-1, keepdim=True), 1.0)
     hint = "Nothing can be divided by 0: at temperature 0 take the largest."
-    expect_close(answer.filtered(z, 0), right, hint=hint)
-    expect_close(answer.filtered(z, 0, 3, 0.9, 0.1), right, hint=hint)
+    expect_close(answer.filtered(z.clone(), 0), right, hint=hint, dtype_hint=DTYPE)
+    expect_close(answer.filtered(z.clone(), 0, 3, 0.9, 0.1), right, hint=hint, dtype_hint=DTYPE)
     near = torch.tensor([[1.0, 2.0, 2.001, -1.0]])
     hint = "At temperature 0 nothing is divided, not by a small number either: take the largest."
     expect_close(answer.filtered(near, 0), torch.tensor([[0.0, 0, 1, 0]]), hint=hint)
     equal = answer.filtered(torch.tensor([[1.0, 2.0, 2.0, -1.0]]), 0)
     shares = sorted(equal[0].tolist())
+    hint = (
+        "Of equal largest scores one has the probability 1. A division by a small number shares it."
+    )
     expect_equal(shares, [0, 0, 0, 1], name="the shares with two equal scores", hint=hint)
 
 
@@ -86,9 +114,14 @@ def zero(answer, rng, device):
 )
 def top_k(answer, rng, device):
     z = scores(rng)
-    hint = "The k largest keep their shares, at their places in the vocabulary."
-    for k in (1, 3, 100):
+    hint = (
+        "The k largest keep their shares, scaled to a sum of 1, at their places in the vocabulary."
+    )
+    for k in (1, 3):
         compare(answer, z, hint, top_k=k)
+    few = "With fewer than k tokens all are kept: take min(k, the number of tokens)."
+    with advising((RuntimeError, IndexError), hint=few):
+        compare(answer, z, few, top_k=100)
     got = answer.filtered(torch.tensor([[1.0, 2.0, 2.0, 2.0]]), top_k=2)
     hint = "Of equal scores exactly k are kept: use the indices of topk."
     expect_equal(int((got > 0).sum()), 2, name="tokens kept of three equal ones", hint=hint)
@@ -117,7 +150,14 @@ def top_p(answer, rng, device):
 def min_p(answer, rng, device):
     z = scores(rng)
     for m in (0.05, 0.3, 0.9):
-        compare(answer, z, "The bar is min_p times the largest.", temperature=1.3, min_p=m)
+        compare(answer, z, "The bar is min_p times the largest.", min_p=m)
+    z = torch.cat([z[:1] * 3, z[:1] * 0.2])
+    hint = "Each row has a largest probability of its own: amax(-1, keepdim=True)."
+    for m in (0.3, 0.7):
+        compare(answer, z, hint, min_p=m)
+    kept = int((answer.filtered(torch.zeros(1, 4), min_p=1.0) > 0).sum())
+    hint = "At least the bar: what equals it stays."
+    expect_equal(kept, 4, name="tokens kept of four with 1/4 each, min_p=1", hint=hint)
 
 
 @check(
@@ -131,13 +171,20 @@ def both(answer, rng, device):
         for k, p in ((3, 0.8), (4, 0.6), (5, 0.93)):
             compare(answer, z, ORDER, temperature=1.7, top_k=k, top_p=p)
             compare(answer, z, ORDER, temperature=1.7, top_k=k, top_p=p, min_p=0.35)
+    # of 0.4, 0.2 and four of 0.1, top_p=0.55 keeps two; after min_p=0.3 it would keep one
+    z = torch.tensor([0.4, 0.2, 0.1, 0.1, 0.1, 0.1]).log()[torch.randperm(6)][None]
+    hint = "min_p comes last, on what top_p left."
+    compare(answer, z, hint, top_p=0.55, min_p=0.3)
 
 
 @check("the scores stay as they were", holds="The logits stay as they were.")
 def unchanged(answer, rng, device):
     z = scores(rng, 8).T.contiguous().T
-    with expect_unchanged(z, hint="masked_fill_ and -= write into the scores."):
-        compare(answer, z, ORDER, temperature=1.0, top_k=3, top_p=0.9, min_p=0.1)
+    with expect_unchanged(z, hint="masked_fill_, /= and -= write into the scores."):
+        answer.filtered(z, temperature=0.7, top_k=3, top_p=0.9, min_p=0.1)
+    with expect_unchanged(z, hint="At temperature 0 the scores stay too."):
+        answer.filtered(z, temperature=0)
+    compare(answer, z, ORDER, temperature=1.0, top_k=3, top_p=0.9, min_p=0.1)
 
 
 def body(z, temperature=1.0, top_k=None, top_p=None, min_p=None, wrong=""):
@@ -164,7 +211,10 @@ def body(z, temperature=1.0, top_k=None, top_p=None, min_p=None, wrong=""):
     if min_p is not None:
         p = z.softmax(-1)
         bar = min_p if wrong == "absolute" else min_p * p.amax(-1, keepdim=True)
-        z = z.masked_fill(p < bar, -torch.inf)
+        bar = min_p * p.max() if wrong == "batch" else bar
+        low = p <= bar if wrong == "above" else p < bar
+        low.scatter_(-1, p.argmax(-1, keepdim=True), False)
+        z = z.masked_fill(low, -torch.inf)
     return (z / temperature if wrong == "late" else z).softmax(-1)
 
 
@@ -213,6 +263,55 @@ def filtered(*args, **settings):
     return body(*args, **settings, wrong="absolute")
 
 
+@mutant("the largest probability of the whole batch", caught_by=min_p)
+def filtered(*args, **settings):
+    return body(*args, **settings, wrong="batch")
+
+
+@mutant("drops what equals the bar of min_p", caught_by=min_p)
+def filtered(*args, **settings):
+    return body(*args, **settings, wrong="above")
+
+
+@mutant("min_p before top_p", caught_by=both)
+def filtered(z, temperature=1.0, top_k=None, top_p=None, min_p=None):
+    left = body(z, temperature, top_k, None, min_p)
+    return left if temperature == 0 else body(left.log(), top_p=top_p)
+
+
+@mutant("top_p before top_k", caught_by=both)
+def filtered(z, temperature=1.0, top_k=None, top_p=None, min_p=None):
+    left = body(z, temperature, None, top_p)
+    return left if temperature == 0 else body(left.log(), top_k=top_k, min_p=min_p)
+
+
+@mutant("the shares that are left do not add up to 1", caught_by=top_k)
+def filtered(z, temperature=1.0, *args, **settings):
+    right = body(z, temperature, *args, **settings)
+    return right if temperature == 0 else (z / temperature).softmax(-1) * (right > 0)
+
+
+@mutant("returns them in sorted order", caught_by=temperature)
+def filtered(*args, **settings):
+    return body(*args, **settings).sort(-1, descending=True).values
+
+
+@mutant("shares temperature 0 among equal scores", caught_by=zero)
+def filtered(z, temperature=1.0, *args, **settings):
+    if temperature == 0:
+        most = (z == z.amax(-1, keepdim=True)).to(z.dtype)
+        return most / most.sum(-1, keepdim=True)
+    return body(z, temperature, *args, **settings)
+
+
+@mutant("divides the scores in place", caught_by=unchanged)
+def filtered(logits, temperature=1.0, *args, **settings):
+    if temperature != 0:
+        logits /= temperature
+        temperature = 1.0
+    return body(logits, temperature, *args, **settings)
+
+
 @mutant("top_p on the mass before top_k", caught_by=both)
 def filtered(*args, **settings):
     return body(*args, **settings, wrong="old mass")
@@ -244,6 +343,26 @@ def filtered(logits, temperature=1.0, top_k=None, top_p=None, min_p=None):
     if min_p is not None:
         p = torch.where(p >= min_p * p[..., :1], p, 0.0)
     return torch.zeros_like(p).scatter(-1, at, p / p.sum(-1, keepdim=True))
+
+
+@accepted("ranks, and no score is set to minus infinity")
+def filtered(logits, temperature=1.0, top_k=None, top_p=None, min_p=None):
+    rank = logits.argsort(-1, descending=True).argsort(-1)
+    if temperature == 0:
+        return (rank == 0).to(logits.dtype)
+
+    def shared(p, keep):
+        return p * keep / (p * keep).sum(-1, keepdim=True)
+
+    p = (logits.double() / temperature).softmax(-1)
+    if top_k is not None:
+        p = shared(p, rank < top_k)
+    if top_p is not None:
+        ordered = p.gather(-1, rank.argsort(-1))
+        p = shared(p, (ordered.cumsum(-1) - ordered).gather(-1, rank) < top_p)
+    if min_p is not None:
+        p = shared(p, p >= min_p * p.amax(-1, keepdim=True))
+    return p.to(logits.dtype)
 
 
 @accepted("row by row")
