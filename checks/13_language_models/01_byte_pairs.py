@@ -3,7 +3,15 @@
 import itertools
 from collections import Counter
 
-from tensortutor.checking import accepted, check, expect_equal, expect_true, hinted, mutant
+from tensortutor.checking import (
+    accepted,
+    advising,
+    check,
+    expect_equal,
+    expect_true,
+    hinted,
+    mutant,
+)
 
 WEIGHT = "A word that occurs 50 times gives each of its pairs 50 counts."
 ANEW = "After each merge the pairs are others: count them again in every round."
@@ -117,11 +125,11 @@ def anew(answer, rng, device):
     "training ends when no pair is left",
     holds=["In each of at most `n` rounds", "It ends early if no pair is left"],
     both_sides=True,
-    hint="Which round finds no pair? Then return what there is.",
 )
 def ends(answer, rng, device):
-    same_pairs(answer, {"ab": 3, "c": rng.randint(9, 20)}, 10, LEFT)
-    same_pairs(answer, {"x": 2}, 3, APART)
+    with advising((ValueError, IndexError), hint="No pair is left: return what there is."):
+        same_pairs(answer, {"ab": 3, "c": rng.randint(9, 20)}, 10, LEFT)
+        same_pairs(answer, {"x": 2}, 3, APART)
     same_pairs(answer, {"abc": 1, "de": 2}, 9, LEFT)
     same_pairs(answer, {}, 3, "No words, no pairs.")
     same_pairs(answer, {"abc": 2}, 0, "No round, no pair.")

@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -188,12 +189,11 @@ def branches(answer, rng, device):
     "bfloat16, without a graph",
     holds="The result and the cache have the dtype of `x`",
     both_sides=True,
-    hint=HALF,
 )
 def half(answer, rng, device):
     layer, x = problem(rng, device)
     right = wanted(layer.bfloat16(), x.bfloat16()).to(device)
-    with torch.no_grad():
+    with torch.no_grad(), advising(RuntimeError, saying="BFloat16", hint=HALF):
         got, cache = pieces_of(answer, layer, x.bfloat16(), [2, x.shape[1] - 2])
     near = {"rtol": 0.1, "atol": 0.1}
     expect_close(got, right, dtype=torch.bfloat16, hint=SEES, dtype_hint=HALF, **near)
