@@ -4,6 +4,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     equivalent,
@@ -18,7 +19,19 @@ background("Write the class Scaler.", "A call that may help")
 
 DIVIDE = "The gradients are as many times too long as the scale says. Divide them, then step."
 SKIP = "One infinite or NaN gradient anywhere, and the optimizer does not step at all."
-COUNT = "The count of good steps begins again after a skipped step, and after the scale has grown."
+GROUPS = "The second group is divided as well: for group in opt.param_groups, its params."
+BACK = "A skipped step multiplies the scale by backoff, as the caller gave it."
+EARLY = (
+    "It grew too early: after interval good steps in a row. The count begins again after a skipped "
+    "step, and after the scale has grown."
+)
+LATE = (
+    "Too small: the good step that makes the count equal to interval multiplies the scale by "
+    "growth, and both are the caller's."
+)
+GRAPH = "Return loss * self.value, a new tensor: backward() goes through the product."
+LATER = "step() leaves the scale as it is. update() changes it."
+NONE = "A parameter that took no part has .grad None. Leave it out."
 ALL = "Every gradient is divided, also where another one is infinite or NaN."
 BAD = (float("inf"), float("-inf"), float("nan"))
 
@@ -61,12 +74,14 @@ def follow(answer, rng, device, pattern, **options):
         backward(scaler, own, mine, value, place)
         scaler.step(own)
         scaler.update()
-        for p, q in zip(mine, theirs):
-            hint = SKIP if bad or not p.isfinite().all() else DIVIDE
+        for place, (p, q) in enumerate(zip(mine, theirs, strict=True)):
+            hint = SKIP if bad or not p.isfinite().all() else GROUPS if place else DIVIDE
             name = f"a parameter after step {number}"
             expect_close(p.detach(), q.detach(), name=name, hint=hint, nan_hint=SKIP)
-        name = f"the scale after step {number}"
-        expect_equal(float(scaler.value), right.get_scale(), name=name, hint=COUNT)
+        given = "".join(f", {key} {value}" for key, value in options.items())
+        name = f"the scale after step {number}{given}"
+        now, wanted = float(scaler.value), right.get_scale()
+        expect_equal(now, wanted, name=name, hint=BACK if bad else EARLY if now > wanted else LATE)
 
 
 @check("the loss is multiplied", holds="scale(loss) returns the loss times the scale.")
@@ -76,7 +91,11 @@ def scaled(answer, rng, device):
     got = answer.Scaler(init).scale(loss)
     expect_close(got.detach(), 3.0 * init * torch.ones((), device=device), name="the scaled loss")
     expect_equal(float(answer.Scaler().value), 65536.0, name="the scale that a new Scaler has")
-    expect_true(got.requires_grad, "the scaled loss has no graph", hint="Multiply the tensor.")
+    expect_true(got.requires_grad, "the scaled loss has no graph", hint=GRAPH)
+    got.backward()
+    expect_equal(loss.item(), 3.0, name="the caller's loss", hint=GRAPH)
+    expect_true(loss.grad is not None, "backward() does not reach the loss", hint=GRAPH)
+    expect_equal(loss.grad.item(), init, name="the gradient of the loss", hint=GRAPH)
 
 
 @check(
@@ -106,17 +125,40 @@ def skips(answer, rng, device):
             backward(scaler, opt, params, value, place)
             before = [p.detach().clone() for p in params]
             scaler.step(opt)
+            expect_equal(float(scaler.value), 8.0, name="the scale before update()", hint=LATER)
             scaler.update()
-            for p, old in zip(params, before):
+            for p, old in zip(params, before, strict=True):
                 expect_equal(p.detach(), old, name=f"a parameter, {value} in a gradient", hint=SKIP)
             other = 1 - place
             name = f"the gradient of the other parameter, {value} in one"
+            expect_true(params[other].grad is not None, f"{name} is gone", hint=ALL)
             expect_close(params[other].grad, 2 * before[other], name=name, hint=ALL)
-            expect_equal(float(scaler.value), 4.0, name="the scale after the skipped step")
+            now = float(scaler.value)
+            expect_equal(now, 4.0, name="the scale after the skipped step", hint=BACK)
             backward(scaler, opt, params)
             scaler.step(opt)
             moved = not torch.equal(params[0].detach(), before[0])
             expect_true(moved, "the good step after it is skipped, too", hint="Forget the bad one.")
+
+
+@check(
+    "large gradients that are finite are a good step",
+    holds="If one of them is infinite or NaN, it does not step.",
+    side="none of them is",
+)
+def large(answer, rng, device):
+    w = torch.zeros(4, device=device, requires_grad=True)
+    opt = torch.optim.SGD([w], lr=1e-38)
+    scaler = answer.Scaler(rng.choice((1.0, 2.0)), interval=1)
+    begun = float(scaler.value)
+    w.grad = torch.full_like(w, 3e38)  # twice this is more than float32 holds
+    scaler.step(opt)
+    hint = "Each number for itself is finite here. Their sum, or their norm, is not."
+    moved = bool((w.detach() != 0).all())
+    expect_true(moved, "finite gradients of 3e38: the step is skipped", hint=hint)
+    expect_equal(float(scaler.value), begun, name="the scale before update()", hint=LATER)
+    scaler.update()
+    expect_equal(float(scaler.value), 2 * begun, name="the scale after 1 good step", hint=LATE)
 
 
 @check(
@@ -131,7 +173,7 @@ def grows(answer, rng, device):
     follow(answer, rng, device, [False, False, True, False, False, False, True, False], interval=3)
     follow(answer, rng, device, [False] * 7, interval=2)
     follow(answer, rng, device, [rng.random() < 0.4 for _ in range(12)], interval=2)
-    options = {"growth": 4.0, "backoff": 0.25, "interval": 1}
+    options = {"growth": 8.0, "backoff": 0.25, "interval": 1}  # backoff is not 1 / growth
     follow(answer, rng, device, [False, True, True, False, False], **options)
     still = torch.ones(1, device=device, requires_grad=True)
     still.grad = torch.zeros_like(still)
@@ -156,9 +198,10 @@ def without(answer, rng, device):
     scaler = answer.Scaler(4.0)
     backward(scaler, opt, (w, v))
     expected = (w - 0.1 * 2 * w).detach()
-    scaler.step(opt)
+    with advising(AttributeError, saying="NoneType", hint=NONE):
+        scaler.step(opt)
     expect_close(w.detach(), expected, name="a parameter", hint=DIVIDE)
-    expect_true(idle.grad is None, "a parameter got a gradient", hint="Leave None as it is.")
+    expect_true(idle.grad is None, "a parameter got a gradient", hint=NONE)
     expect_equal(idle.detach(), torch.ones(2, device=device), name="a parameter without a gradient")
 
 
@@ -244,6 +287,66 @@ class Scaler(Base):
             opt.step()
 
 
+@mutant("asks whether the sum is finite", caught_by=large)
+class Scaler(Base):
+    def step(self, opt):
+        self.unscale(opt)
+        self.skipped = any(not grad.sum().isfinite() for grad in self.grads(opt))
+        if not self.skipped:
+            opt.step()
+
+
+@mutant("changes the scale in step", caught_by=skips)
+class Scaler(Base):
+    def step(self, opt):
+        super().step(opt)
+        super().update()
+
+    def update(self):
+        pass
+
+
+@mutant("divides by growth after a skipped step", caught_by=grows)
+class Scaler(Base):
+    def update(self):
+        if self.skipped:
+            self.value, self.good = self.value / self.growth, 0
+            return
+        super().update()
+
+
+@mutant("multiplies the caller's loss in place", caught_by=scaled)
+class Scaler(Base):
+    def scale(self, loss):
+        with torch.no_grad():
+            return loss.mul_(self.value)
+
+
+@mutant("makes a leaf of the scaled loss", caught_by=scaled)
+class Scaler(Base):
+    def scale(self, loss):
+        return torch.tensor(loss.item() * self.value, requires_grad=True)
+
+
+@mutant("clears the gradients of a skipped step", caught_by=skips)
+class Scaler(Base):
+    def step(self, opt):
+        super().step(opt)
+        if self.skipped:
+            opt.zero_grad()
+
+
+@mutant("counts one step more", caught_by=grows)
+class Scaler(Base):
+    def update(self):
+        if self.skipped:
+            self.value, self.good = self.value * self.backoff, 0
+            return
+        self.good += 1
+        if self.good > self.interval:
+            self.value, self.good = self.value * self.growth, 0
+
+
 @mutant("goes on counting after a skipped step", caught_by=grows)
 class Scaler(Base):
     def update(self):
@@ -321,6 +424,15 @@ class Scaler:
             self.value *= self.factors[1]
         elif self.streak % self.interval == 0:
             self.value *= self.factors[0]
+
+
+@accepted("looks before it divides")
+class Scaler(Base):
+    def step(self, opt):
+        self.skipped = any(not grad.isfinite().all() for grad in self.grads(opt))
+        self.unscale(opt)
+        if not self.skipped:
+            opt.step()
 
 
 @accepted("counts down")

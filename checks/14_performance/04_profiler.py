@@ -1,5 +1,8 @@
 """Judges lessons/14_performance/04_profiler.md."""
 
+from collections import defaultdict
+from itertools import pairwise
+
 from tensortutor.checking import (
     accepted,
     background,
@@ -24,7 +27,13 @@ TOTAL = "Total time runs from the beginning of a call to its end, with all that 
 NAMES = "Calls of one name share a row: their numbers are added."
 ORDER = "Sort by start; of two calls that start together the longer one is the outer one."
 TOUCH = "A call that ends when another begins holds nothing of it."
-SELF = "A call may lie inside one of its own name. It is a call like any other."
+SHARED = (
+    "A call may begin or end together with the one around it, and lies inside. Of two that begin "
+    "together the longer one is the outer one."
+)
+SELF = "A call may lie inside one of its own name. It counts like any other, in total as well."
+CLOSE = "All calls that have ended when a call begins are closed, not the last one alone."
+COLUMNS = "A row is (calls, total, own), in this order."
 
 
 def tree(rng, start, depth, names):
@@ -62,9 +71,12 @@ def compare(answer, events, hint):
     got = answer.summarize(events)
     expect_true(isinstance(got, dict), "summarize does not return a dict", hint=NAMES)
     wanted = right(events)
-    expect_equal(sorted(got), sorted(wanted), name="the names", hint="Each name has a row.")
-    for name, row in wanted.items():
-        expect_equal(tuple(got[name]), row, name=f'the row of "{name}"', hint=hint)
+    every = "Each name has a row, also where its calls have no time of their own."
+    expect_equal(sorted(got), sorted(wanted), name="the names", hint=every)
+    for name, (calls, total, own) in wanted.items():
+        row = tuple(got[name])
+        why = COLUMNS if row != (calls, total, own) and row == (calls, own, total) else hint
+        expect_equal(row, (calls, total, own), name=f'the row of "{name}"', hint=why)
 
 
 @check(
@@ -79,7 +91,28 @@ def pair(answer, rng, device):
     a, b, c = rng.randint(1, 9), rng.randint(1, 9), rng.randint(1, 9)
     compare(answer, [("mm", 0, b)], TOTAL)
     compare(answer, [("matmul", 5, 5 + a + b + c), ("mm", 5 + a, 5 + a + b)], OWN)
-    compare(answer, [("f", 0, 9), ("g", 1, 3), ("h", 4, 8), ("g", 10, 12 + a)], NAMES)
+    compare(answer, [("linear", 0, 90 + a), ("addmm", 12, 80), ("copy", 20, 25 + b)], OWN)
+    compare(answer, [("g", 1, 3), ("g", 4, 6 + a)], NAMES)
+    compare(answer, [("f", 0, 9), ("g", 1, 3), ("h", 4, 8), ("g", 10, 12 + a)], CLOSE)
+
+
+@check("calls that touch", holds="One may end at the moment when the next begins.")
+def touching(answer, rng, device):
+    a, b = rng.randint(1, 9), rng.randint(1, 9)
+    compare(answer, [("f", 0, a), ("g", a, a + b), ("h", a + b, 40)], TOUCH)
+    compare(answer, [("f", 0, 20), ("g", 0, a), ("h", a, a + b)], SHARED)
+    compare(answer, [("f", 0, 20), ("g", 0, a), ("h", a, 20)], SHARED)  # f has no own time
+
+
+@check(
+    "a name inside its own name",
+    holds="own leaves out the time of calls inside, of the same name or another.",
+    both_sides=True,
+)
+def recursion(answer, rng, device):
+    a = rng.randint(1, 5)
+    compare(answer, [("f", 0, 30 + a), ("f", 5, 20), ("f", 6, 8)], SELF)
+    compare(answer, [("f", 0, 30 + a), ("g", 5, 20), ("f", 6, 8)], SELF)
 
 
 @check(
@@ -109,30 +142,14 @@ def unique(events):
 
 
 @check(
-    "a name inside its own name",
-    holds="own leaves out the time of calls inside, of the same name or another.",
-    both_sides=True,
-)
-def recursion(answer, rng, device):
-    a = rng.randint(1, 5)
-    compare(answer, [("f", 0, 30 + a), ("f", 5, 20), ("f", 6, 8)], SELF)
-    compare(answer, [("f", 0, 30 + a), ("g", 5, 20), ("f", 6, 8)], SELF)
-
-
-@check("calls that touch", holds="One may end at the moment when the next begins.")
-def touching(answer, rng, device):
-    a, b = rng.randint(1, 9), rng.randint(1, 9)
-    compare(answer, [("f", 0, a), ("g", a, a + b), ("h", a + b, 40)], TOUCH)
-    compare(answer, [("f", 0, 20), ("g", 0, a), ("h", a, a + b)], TOUCH)
-
-
-@check(
     "any order, and none at all",
     holds=["The list may be empty, and in any order.", "no two have the same start and end"],
     both_sides=True,
 )
 def order(answer, rng, device):
-    expect_equal(answer.summarize([]), {}, name="the result for no events")
+    none = answer.summarize([])
+    expect_true(isinstance(none, dict), "no events: summarize does not return a dict", hint=NAMES)
+    expect_equal(dict(none), {}, name="the result for no events")
     events = [("a", 0, 50), ("b", 0, 40), ("c", 0, 3), ("d", 10, 40), ("e", 44, 50), ("f", 60, 70)]
     for _ in range(4):
         rng.shuffle(events)
@@ -235,6 +252,40 @@ def summarize(events):
     return summary([e for e in events if outer(e)])
 
 
+@mutant("puts own before total", caught_by=pair)
+def summarize(events):
+    return {name: (row[0], row[2], row[1]) for name, row in summary(events).items()}
+
+
+@mutant("counts a call inside its own name once in total", caught_by=recursion)
+def summarize(events):
+    total = {}
+    for name, start, end in events:
+        around = (o for o in events if o[0] == name and o[1:] != (start, end))
+        if not any(o[1] <= start and end <= o[2] for o in around):
+            total[name] = total.get(name, 0) + end - start
+    return {name: (row[0], total[name], row[2]) for name, row in summary(events).items()}
+
+
+@mutant("asks for a call inside to begin later", caught_by=touching)
+def summarize(events):
+    own = [end - start for _, start, end in events]
+    for _, start, end in events:
+        around = [(e - s, j) for j, (_, s, e) in enumerate(events) if s < start and end < e]
+        if around:
+            own[min(around)[1]] -= end - start
+    table = {}
+    for (name, start, end), time in zip(events, own, strict=True):
+        row = table.get(name, (0, 0, 0))
+        table[name] = (row[0] + 1, row[1] + end - start, row[2] + time)
+    return table
+
+
+@mutant("leaves out names without a time of their own", caught_by=touching)
+def summarize(events):
+    return {name: row for name, row in summary(events).items() if row[2]}
+
+
 @mutant("sorts the caller's list", caught_by=untouched)
 def summarize(events):
     events.sort(key=lambda e: (e[1], -e[2]))
@@ -281,6 +332,22 @@ def summarize(events):
     for (name, start, end), time in zip(events, own):
         row = table.get(name, (0, 0, 0))
         table[name] = (row[0] + 1, row[1] + end - start, row[2] + time)
+    return table
+
+
+@accepted("walks through the moments, and returns a defaultdict")
+def summarize(events):
+    moments = sorted({moment for event in events for moment in event[1:]})
+    table = defaultdict(lambda: (0, 0, 0))
+    for name, start, end in events:
+        calls, total, own = table[name]
+        table[name] = calls + 1, total + end - start, own
+    for begin, end in pairwise(moments):
+        running = [e for e in events if e[1] <= begin and end <= e[2]]
+        if running:
+            name = min(running, key=lambda e: e[2] - e[1])[0]
+            calls, total, own = table[name]
+            table[name] = calls, total, own + end - begin
     return table
 
 

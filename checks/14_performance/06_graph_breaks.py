@@ -7,6 +7,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -25,6 +26,11 @@ VALUES = "x / max|x| if max|x| > limit, else x."
 GRAPH = "Python may not ask for a value: no `if` on a tensor, no .item(), no float(...)."
 THROUGH = "The largest value depends on x: do not detach it."
 ZERO = "x / 0 is computed and not chosen, and its gradient is 0 · inf. Choose the divisor first."
+ROWS = "One largest value of all of x, whatever its shape: x.abs().max() without a dim."
+ADDED = "Nothing is added to the divisor. Choose it: the largest value, or 1."
+OWN = "The result is a tensor of its own. The caller still needs x."
+ALIAS = "A branch of cond may not return an operand itself. Return x.clone()."
+ROUNDED = "A 0-d tensor of another dtype changes 0-d results, and the divisor is rounded to it."
 DTYPE = "A number from Python changes no dtype, a tensor of another dtype does."
 
 
@@ -55,9 +61,23 @@ def both(answer, rng, device):
     x = values(rng)
     for sign in (1, -1):
         for limit in limits(x, rng):
-            with expect_unchanged(x):
+            with advising(Exception, saying="alias", hint=ALIAS):
                 got = answer.soft_limit(sign * x, limit)
             expect_close(got, plain(sign * x, limit), hint=VALUES)
+    table = values(rng, rng.randint(2, 4), rng.randint(2, 4))
+    for limit in limits(table, rng):
+        got = answer.soft_limit(table.clone(), limit)
+        expect_close(got, plain(table, limit), hint=ROWS, shape_hint=ROWS)
+    tiny = x * 1e-9
+    expect_close(answer.soft_limit(tiny.clone(), 0), plain(tiny, 0), hint=ADDED)
+
+
+@check("x keeps its values", holds="x keeps its values.")
+def untouched(answer, rng, device):
+    x = values(rng)
+    for limit in limits(x, rng):
+        with expect_unchanged(x, hint=OWN):
+            answer.soft_limit(x, limit)
 
 
 @check("at the limit x stays", holds="is above limit", side="at the limit")
@@ -145,12 +165,17 @@ def at_zero(answer, rng, device):
 )
 def kinds(answer, rng, device):
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        rtol = max(2 * torch.finfo(dtype).eps, 1e-12)
         x = values(rng, rng.randint(1, 3), rng.randint(2, 4), 2).to(dtype).mT
         for limit in limits(x, rng):
             wanted = plain(x, limit)
-            expect_close(answer.soft_limit(x, limit), wanted, hint=VALUES, dtype_hint=DTYPE)
-    x = torch.tensor(rng.choice([-3.0, 3.0]))
-    expect_close(answer.soft_limit(x, 1), x / 3, hint=VALUES)
+            got = answer.soft_limit(x, limit)
+            hint = ROUNDED if dtype == torch.float64 else VALUES
+            expect_close(got, wanted, hint=hint, dtype_hint=DTYPE, rtol=rtol, atol=0)
+        x = torch.tensor(rng.choice([-3.0, 3.0]), dtype=dtype)
+        for limit in (1, 4):
+            got, wanted = answer.soft_limit(x, limit), plain(x, limit)
+            expect_close(got, wanted, hint=VALUES, dtype_hint=ROUNDED)
 
 
 @mutant("asks with if", caught_by=one_graph)
@@ -197,6 +222,36 @@ def soft_limit(x, limit):
     return x.clamp(-limit, limit)
 
 
+@mutant("takes the largest value of each row", caught_by=both)
+def soft_limit(x, limit):
+    largest = x.abs().amax(-1, keepdim=True) if x.dim() else x.abs()
+    return x / torch.where(largest > limit, largest, 1.0)
+
+
+@mutant("adds an epsilon", caught_by=both)
+def soft_limit(x, limit):
+    largest = x.abs().max()
+    return torch.where(largest > limit, x / (largest + 1e-8), x)
+
+
+@mutant("divides in place", caught_by=untouched)
+def soft_limit(x, limit):
+    largest = x.abs().max()
+    return x.div_(torch.where(largest > limit, largest, 1.0))
+
+
+@mutant("looks for the largest value in float32", caught_by=kinds)
+def soft_limit(x, limit):
+    largest = x.float().abs().max()
+    return x / torch.where(largest > limit, largest, 1.0)
+
+
+@mutant("returns the operand of cond", caught_by=both)
+def soft_limit(x, limit):
+    largest = x.abs().max()
+    return torch.cond(largest > limit, lambda x, m: x / m, lambda x, m: x, (x, largest))
+
+
 @mutant("detaches the largest value", caught_by=gradients)
 def soft_limit(x, limit):
     largest = x.abs().max().detach()
@@ -238,3 +293,16 @@ def soft_limit(x, limit):
 def soft_limit(x, limit):
     largest = x.abs().amax()
     return x.div(largest.masked_fill(largest <= limit, 1))
+
+
+@accepted("multiplies by the inverse")
+def soft_limit(x, limit):
+    largest = x.abs().max()
+    return x * torch.where(largest > limit, largest, torch.ones_like(largest)).reciprocal()
+
+
+@accepted("takes the norm of the largest value, and switches by a factor")
+def soft_limit(x, limit):
+    largest = torch.linalg.vector_norm(x, float("inf"))
+    on = (largest > limit).to(x.dtype)
+    return x / (on * largest + (1 - on))
