@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     equivalent,
@@ -53,14 +54,17 @@ def folder(rng, names, per=3, strange=False):
             (root / ".cache").mkdir()
             (root / ".cache" / "0000.png").touch()
             (root / "README.txt").touch()
-            (root / names[0] / "notes.txt").touch()
+            for other in ("notes.txt", "0001.png.bak", "old_png"):
+                (root / names[0] / other).touch()
         yield root, pixels
     finally:
         shutil.rmtree(root)
 
 
 def some_names(rng):
-    return rng.sample(["cat", "10", "2", "Dog", "owl", "bee"], 4)
+    """Five, of which some stand elsewhere by their number, or without capitals."""
+    names = ["10", "2", "Dog", *rng.sample(["cat", "owl", "bee"], 2)]
+    return rng.sample(names, 5)
 
 
 def reader(pixels, reads=None):
@@ -83,7 +87,7 @@ def class_names(answer, rng, device):
     names = some_names(rng)
     with folder(rng, names) as (root, pixels):
         ds = answer.Folder(str(root) if rng.random() < 0.5 else root, reader(pixels))
-        hint = "The disk lists folders in any order. Sort their names."
+        hint = "The disk lists folders in any order. Sort their names, as text."
         expect_equal(list(ds.classes), sorted(names), name="ds.classes", hint=hint)
 
 
@@ -101,7 +105,9 @@ def empty_class(answer, rng, device):
 def hidden(answer, rng, device):
     names = some_names(rng)
     with folder(rng, names, strange=True) as (root, pixels):
-        ds = answer.Folder(root, reader(pixels))
+        hint = "A file beside the folders is no class. Path.is_dir() tells them apart."
+        with advising(NotADirectoryError, hint=hint):
+            ds = answer.Folder(root, reader(pixels))
         expect_equal(list(ds.classes), sorted(names), name="ds.classes", hint="Look for the dot.")
 
 
@@ -117,7 +123,10 @@ def images_only(answer, rng, device):
     with folder(rng, some_names(rng), per=rng.randint(5, 8), strange=True) as (root, pixels):
         ds = answer.Folder(root, reader(pixels))
         expect_equal(
-            len(ds), len(pixels), name="len(ds)", hint="Only image files count: .png, .PNG"
+            len(ds),
+            len(pixels),
+            name="len(ds)",
+            hint="The name of an image ends in .png or .PNG, with the dot.",
         )
 
 
@@ -156,8 +165,11 @@ def late(answer, rng, device):
         ds = answer.Folder(root, reader(pixels, reads))
         hint = "__init__ makes the index. Call read in __getitem__."
         expect_equal(len(reads), 0, name="the files read by __init__", hint=hint)
-        ds[rng.randrange(len(ds))]
-        expect_equal(len(reads), 1, name="the files read for one item", hint="One item, one file.")
+        for i, path in enumerate(sorted(pixels, key=lambda p: (p.parent.name, p.name))):
+            reads.clear()
+            ds[i]
+            what = f"the files read for ds[{i}]"
+            expect_equal([Path(p) for p in reads], [path], name=what, hint="One item, one file.")
 
 
 @check(
@@ -270,6 +282,56 @@ class Folder(Base):
             if (Path(root) / name).is_dir()
             for path in sorted((Path(root) / name).iterdir())
         ]
+
+
+@mutant("looks for .png anywhere in the name", caught_by=images_only)
+class Folder(Base):
+    def __init__(self, root, read, classes=None):
+        super().__init__(root, read, classes)
+        folders = [(Path(root) / name, n) for n, name in enumerate(self.classes)]
+        self.items = [
+            (path, n)
+            for at, n in folders
+            if at.is_dir()
+            for path in sorted(at.iterdir())
+            if ".png" in path.name.lower()
+        ]
+
+
+@mutant("looks for png without the dot", caught_by=images_only)
+class Folder(Base):
+    def __init__(self, root, read, classes=None):
+        super().__init__(root, read, classes)
+        folders = [(Path(root) / name, n) for n, name in enumerate(self.classes)]
+        self.items = [
+            (path, n)
+            for at, n in folders
+            if at.is_dir()
+            for path in sorted(at.iterdir())
+            if path.name.lower().endswith("png")
+        ]
+
+
+@mutant("sorts names as numbers where they are some", caught_by=class_names)
+class Folder(Base):
+    def __init__(self, root, read, classes=None):
+        super().__init__(root, read, classes)
+        self.classes = sorted(self.classes, key=lambda n: (len(n), n))
+
+
+@mutant("sorts names without regard to capitals", caught_by=class_names)
+class Folder(Base):
+    def __init__(self, root, read, classes=None):
+        super().__init__(root, read, classes)
+        self.classes = sorted(self.classes, key=str.lower)
+
+
+@mutant("reads one image ahead", caught_by=late)
+class Folder(Base):
+    def __getitem__(self, i):
+        if i + 1 < len(self):
+            self.read(self.items[i + 1][0])
+        return super().__getitem__(i)
 
 
 @mutant("takes small letters only", caught_by=images_only)

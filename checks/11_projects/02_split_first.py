@@ -18,12 +18,6 @@ from tensortutor.checking import (
 background("Write `split(groups, fraction, generator)`", "A call that may help")
 equivalent(
     "held = sizes.cumsum(0) - sizes < fraction * len(groups)",
-    "held = sizes.cumsum(0) - sizes <= fraction * len(groups)",
-    because="The two differ where a product of floats hits a whole number of rows exactly.",
-)
-
-equivalent(
-    "held = sizes.cumsum(0) - sizes < fraction * len(groups)",
     "held = sizes.cumsum(-1) - sizes < fraction * len(groups)",
     because="A tensor of one dimension has its first as its last.",
 )
@@ -38,6 +32,12 @@ def some_groups(rng):
     rows = [g for g, n in zip(ids, sizes, strict=True) for _ in range(n)]
     rng.shuffle(rows)
     return torch.tensor(rows)
+
+
+def fits(groups, rows, wanted):
+    """Whether these are enough rows, and one of their groups was needed."""
+    sizes = groups[rows].unique(return_counts=True)[1].tolist()
+    return len(rows) >= wanted and any(len(rows) - n < wanted for n in sizes)
 
 
 def halves(answer, groups, fraction, seed):
@@ -91,6 +91,10 @@ def size(answer, rng, device):
             groups = some_groups(rng)
             train, val = halves(answer, groups, fraction, rng.randrange(2**31))
             wanted = fraction * len(groups)
+            several = len(groups[train].unique()) > 1
+            if several and fits(groups, train, wanted) and not fits(groups, val, wanted):
+                message = "the first result is what validation should be"
+                fail(message, hint="Return train, val, in this order.")
             if len(val) < wanted:
                 left = len(groups[train].unique())
                 message = f"validation has {len(val)} rows of {len(groups)}, {wanted:.1f} wanted"
@@ -98,6 +102,11 @@ def size(answer, rng, device):
             counts = groups[val].unique(return_counts=True)[1].tolist()
             message = "without any one of its groups, validation would still have enough rows"
             expect_true(any(len(val) - n < wanted for n in counts), message, hint=SIZE)
+    groups = torch.arange(8).repeat(rng.randint(2, 5))
+    val = halves(answer, groups, 0.5, rng.randrange(2**31))[1]
+    message = f"validation has {len(val)} rows, and {len(groups) // 2} are half of them"
+    hint = "Half of the rows is at least half: no further group."
+    expect_true(2 * len(val) == len(groups), message, hint=hint)
 
 
 @check(
@@ -119,6 +128,29 @@ def random_order(answer, rng, device):
     kinds = {tuple(halves(answer, groups, 0.25, s)[1].tolist()) for s in rng.sample(range(999), 12)}
     hint = "Shuffle the groups with the generator."
     expect_true(len(kinds) > 3, "every seed holds out the same groups", hint=hint)
+    # Of 220 ways to choose three groups of twelve, twelve are neighbours.
+    sets = [sorted({i // 3 for i in kind}) for kind in kinds]
+    apart = [
+        s for s in sets if sorted((b - a) % 12 for a, b in zip(s, s[1:] + s[:1])) != [1, 1, 10]
+    ]
+    hint = "Shuffle the groups: a random beginning alone leaves neighbours together."
+    expect_true(apart, "the groups held out are always neighbours", hint=hint)
+
+
+@check(
+    "sizes do not decide the order",
+    holds="A large group is as likely to come early as a small one.",
+)
+def any_size(answer, rng, device):
+    # Four groups, of which one has 21 of 24 rows; one is held out.
+    groups = torch.full((24,), 5)
+    groups[[3, 9, 15]] = torch.tensor([2, 7, 11])
+    groups = 30 - groups if rng.random() < 0.5 else groups
+    seeds = rng.sample(range(2**31), 200)
+    large = sum(len(halves(answer, groups, 0.01, seed)[1]) == 21 for seed in seeds)
+    message = f"of 200 seeds {large} hold out the largest of four groups, and 50 are expected"
+    hint = "Shuffle the different ids, of which each stands there once, and do not sort by size."
+    expect_true(15 < large < 100, message, hint=hint)  # 50 +- 6.1
 
 
 @check(
@@ -184,6 +216,52 @@ def split(groups, fraction, generator):
     held[-1] = False
     val = torch.isin(groups, ids[order[held]])
     return torch.where(~val)[0], torch.where(val)[0]
+
+
+@mutant("takes a group more where the rows are just enough", caught_by=size)
+def split(groups, fraction, generator):
+    ids, sizes = groups.unique(return_counts=True)
+    order = torch.randperm(len(ids), generator=generator)
+    held = sizes[order].cumsum(0) - sizes[order] <= fraction * len(groups)
+    held[-1] = False
+    val = torch.isin(groups, ids[order[held]])
+    return torch.where(~val)[0], torch.where(val)[0]
+
+
+def in_order(groups, fraction, ids):
+    k = 1
+    while k < len(ids) - 1 and torch.isin(groups, ids[:k]).sum() < fraction * len(groups):
+        k += 1
+    val = torch.isin(groups, ids[:k])
+    return torch.where(~val)[0], torch.where(val)[0]
+
+
+@mutant("takes small groups first", caught_by=any_size)
+def split(groups, fraction, generator):
+    ids, sizes = groups.unique(return_counts=True)
+    return in_order(
+        groups, fraction, ids[(sizes + torch.rand(len(ids), generator=generator)).argsort()]
+    )
+
+
+@mutant("takes the group of a random row", caught_by=any_size)
+def split(groups, fraction, generator):
+    rows = groups[torch.randperm(len(groups), generator=generator)].tolist()
+    return in_order(groups, fraction, torch.tensor(list(dict.fromkeys(rows))))
+
+
+@mutant("begins at a random group, and goes on in order", caught_by=random_order)
+def split(groups, fraction, generator):
+    ids = groups.unique()
+    start = torch.randint(len(ids), (1,), generator=generator).item()
+    return in_order(groups, fraction, ids.roll(start))
+
+
+@mutant("swaps the results", caught_by=size)
+def split(groups, fraction, generator):
+    ids = groups.unique()
+    ids = ids[torch.randperm(len(ids), generator=generator)]
+    return in_order(groups, fraction, ids)[::-1]
 
 
 @mutant("returns ids of groups", caught_by=partition)

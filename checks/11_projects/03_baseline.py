@@ -19,6 +19,8 @@ from tensortutor.checking import (
 
 background("Write `baseline(train_y, val_y, classes)`")
 GUESS = "The guess is the most frequent class of the training labels, scored on the validation."
+LAST = torch.tensor([0, 0, 0, 1]), torch.tensor([0, 1, 2, 2]), 3
+"""Training lacks the last class: the one that bincount leaves out without minlength."""
 LOSS = "Make shares of the training labels, and take the mean of -ln of them over val_y."
 
 
@@ -44,7 +46,8 @@ def by_hand(train, val, classes):
 
 
 def pair(answer, train, val, classes):
-    with expect_unchanged(train, val):
+    hint = "bincount ends at the largest label it sees. minlength=classes counts them all."
+    with expect_unchanged(train, val), advising(IndexError, hint=hint):
         got = answer.baseline(train, val, classes)
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         fail("baseline returns no pair", hint="Return accuracy, loss.")
@@ -77,12 +80,8 @@ def unseen(answer, rng, device):
     loss = pair(answer, *labels(rng))[1]
     hint = "log 0 is -inf, and one such sample makes the whole loss infinite. Count one more."
     expect_true(math.isfinite(loss), f"the loss is {loss}", hint=hint)
-    # the last class is the one that bincount leaves out without minlength
-    last = torch.tensor([0, 0, 0, 1]), torch.tensor([0, 1, 2, 2]), 3
-    hint = "bincount ends at the largest label it sees. minlength=classes counts them all."
-    with advising(IndexError, hint=hint):
-        got = pair(answer, *last)[1]
-    near(got, by_hand(*last)[1], "the loss where training lacks the last class", hint)
+    loss = pair(answer, *LAST)[1]
+    expect_true(math.isfinite(loss), f"the loss is {loss}", hint=hint)
 
 
 @check(
@@ -99,7 +98,26 @@ def loss(answer, rng, device):
         got = pair(answer, *case)[1]
         equal = abs(got - math.log(case[2])) < 1e-3
         expect_true(not equal, "the loss is ln C", hint="The classes are not equally frequent.")
-        near(got, by_hand(*case)[1], "the loss", LOSS)
+        close = [hint for misread, hint in misreadings(*case) if abs(got - misread) < 1e-4]
+        near(got, by_hand(*case)[1], "the loss", close[0] if close else LOSS)
+    wanted = by_hand(*LAST)[1]
+    near(pair(answer, *LAST)[1], wanted, "the loss where training lacks the last class", LOSS)
+
+
+def misreadings(train, val, classes):
+    """(loss, hint) of each mistake that a number gives away."""
+    right, seen = by_hand(train, val, classes)[1], len(train.unique())
+    share = (torch.bincount(train, minlength=classes) + 1).double() / (len(train) + classes)
+    of_seen = right + math.log((len(train) + seen) / (len(train) + classes))
+    return (
+        (right / math.log(2), "That is the logarithm to base 2. -ln is wanted."),
+        (right * len(val), "That is the sum. The mean over the validation labels is wanted."),
+        (by_hand(train, train, classes)[1], "That is the mean over train_y. val_y is wanted."),
+        (-(share * share.log()).sum().item(), "The shares come from train_y, the mean from val_y."),
+        (-share[val].mean().log().item(), "The logarithm of each share first, then the mean."),
+        (of_seen, "C counts all classes, also those that train_y lacks."),
+        (right + math.log(len(train) / (len(train) + classes)), "Divide by N + C, not by N."),
+    )
 
 
 @check("one class is right every time", holds="of the N training labels belong to it")
@@ -177,6 +195,24 @@ def baseline(train_y, val_y, classes):
 def baseline(train_y, val_y, classes):
     hits, nats = right(train_y, val_y, classes)
     return hits, nats / math.log(2)
+
+
+@mutant("sums the losses", caught_by=loss)
+def baseline(train_y, val_y, classes):
+    hits, mean = right(train_y, val_y, classes)
+    return hits, mean * len(val_y)
+
+
+@mutant("counts the classes that it sees", caught_by=loss)
+def baseline(train_y, val_y, classes):
+    counts = torch.bincount(train_y, minlength=classes)
+    share = (counts + 1) / (len(train_y) + (counts > 0).sum())
+    return right(train_y, val_y, classes)[0], -share.log()[val_y].mean().item()
+
+
+@mutant("takes the logarithm of the mean share", caught_by=loss)
+def baseline(train_y, val_y, classes):
+    return right(train_y, val_y, classes)[0], -shares(train_y, classes)[val_y].mean().log().item()
 
 
 @mutant("returns tensors", caught_by=floats)

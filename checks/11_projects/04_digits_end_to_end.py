@@ -30,11 +30,12 @@ class Planted(nn.Module):
         super().__init__()
         self.drop = nn.Dropout(0.5)
         self.scale = nn.Parameter(torch.full((classes,), 0.5))
-        self.recorded = []
+        self.recorded, self.modes = [], []
 
     def forward(self, x):
         z = self.drop(x) * self.scale
         self.recorded.append(z.requires_grad)
+        self.modes.append(self.drop.training)
         return z
 
 
@@ -70,13 +71,10 @@ def rows_of(answer, batches, classes, k, device, training=True):
 
 @check("the model is judged in eval mode", holds="The model is judged in eval mode")
 def eval_mode(answer, rng, device):
-    batches, wanted, classes = case(rng, device)
-    got = rows_of(answer, batches, classes, 100, device)[0]
+    batches, _, classes = case(rng, device)
+    model = rows_of(answer, batches, classes, 100, device)[1]
     hint = "With dropout on, scores are left out at random. model.eval()."
-    expect_equal(len(got), len(wanted), name="the number of mistakes", hint=hint)
-    again = rows_of(answer, batches, classes, 100, device)[0]
-    same = [float(m[3]) for m in got] == [float(m[3]) for m in again]
-    expect_true(same, "a second call finds other confidences", hint=hint)
+    expect_true(not any(model.modes), "the model was called in training mode", hint=hint)
 
 
 @check("the mode comes back", holds="and comes back in the mode in which it came.")
@@ -96,12 +94,37 @@ def no_graph(answer, rng, device):
 
 
 @check(
+    "the parameters come back",
+    holds="Afterwards the parameters require a gradient as before",
+)
+def parameters_back(answer, rng, device):
+    batches, _, classes = case(rng, device)
+    model = rows_of(answer, batches, classes, 3, device)[1]
+    hint = "Leave requires_grad as it is, and work under torch.no_grad()."
+    expect_true(model.scale.requires_grad, "a parameter was frozen", hint=hint)
+
+
+@check("recording comes back", holds="and recording is on or off as it was.", both_sides=True)
+def recording_back(answer, rng, device):
+    batches, _, classes = case(rng, device)
+    model = Planted(classes).to(device)
+    for on in (True, False):
+        with torch.set_grad_enabled(on):
+            answer.mistakes(model, batches, 3)
+            got = torch.is_grad_enabled()
+        hint = "torch.no_grad() as a context or a decorator restores what was."
+        expect_equal(got, on, name="torch.is_grad_enabled() afterwards", hint=hint)
+
+
+@check(
     "each mistake stands at its place in the data set",
     holds="The place is the number of the sample, counted over all batches from 0.",
 )
 def places(answer, rng, device):
     batches, wanted, classes = case(rng, device)
     got = rows_of(answer, batches, classes, 100, device)[0]
+    hint = "A mistake is a guess, the largest score of a sample, that is not its label. Each once."
+    expect_equal(len(got), len(wanted), name="the number of mistakes", hint=hint)
     places = sorted(int(m[0]) for m in got)
     expect_equal(places, sorted(m[0] for m in wanted), name="all places", hint=PLACE)
 
@@ -119,7 +142,8 @@ def confidence(answer, rng, device):
     known = {m[0]: m for m in wanted}
     for place, true, guess, sure in got:
         name = f"(true, guess) of sample {int(place)}"
-        expect_equal((int(true), int(guess)), known[int(place)][1:3], name=name, hint=PLACE)
+        hint = "First the label, then the class that the model names."
+        expect_equal((int(true), int(guess)), known[int(place)][1:3], name=name, hint=hint)
         right = known[int(place)][3]
         message = f"the confidence of sample {int(place)} is {float(sure):.3f}, not {right:.3f}"
         expect_true(abs(float(sure) - right) < 1e-4, message, hint=SURE)
@@ -224,6 +248,30 @@ def mistakes(model, loader, k):
 @mutant("records a graph", caught_by=no_graph)
 def mistakes(model, loader, k):
     return base(model, loader, k, grad=True)
+
+
+@mutant("freezes the parameters", caught_by=parameters_back)
+def mistakes(model, loader, k):
+    model.requires_grad_(False)
+    return base(model, loader, k)
+
+
+@mutant("turns recording off for good", caught_by=recording_back)
+def mistakes(model, loader, k):
+    torch.set_grad_enabled(False)
+    return base(model, loader, k)
+
+
+@mutant("turns recording on for good", caught_by=recording_back)
+def mistakes(model, loader, k):
+    found = base(model, loader, k)
+    torch.set_grad_enabled(True)
+    return found
+
+
+@mutant("names the guess before the label", caught_by=confidence)
+def mistakes(model, loader, k):
+    return [(i, guess, true, sure) for i, true, guess, sure in base(model, loader, k)]
 
 
 @mutant("returns tensors", caught_by=python_numbers)

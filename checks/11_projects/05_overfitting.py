@@ -1,5 +1,7 @@
 """Judges lessons/11_projects/05_overfitting.md."""
 
+from itertools import pairwise
+
 import torch
 
 from tensortutor.checking import (
@@ -50,9 +52,12 @@ equivalent(
 )
 
 
-def some_labels(rng):
+def some_labels(rng, strange=None):
+    """Shuffled labels. strange: whether they are any numbers, one of them below 0."""
     sizes = rng.choice(([rng.randint(3, 9) for _ in range(rng.randint(2, 5))], [1, 12, 5], [7] * 3))
-    ids = rng.sample(range(-3, 40) if rng.random() < 0.5 else range(len(sizes)), len(sizes))
+    strange = rng.random() < 0.5 if strange is None else strange
+    ids = rng.sample(range(1, 40) if strange else range(len(sizes)), len(sizes))
+    ids[-1] = -ids[-1] if strange else ids[-1]
     rows = [c for c, n in zip(ids, sizes, strict=True) for _ in range(n)]
     rng.shuffle(rows)
     return torch.tensor(rows)
@@ -70,8 +75,8 @@ def ordered(answer, labels, seed):
     holds=["a permutation of the row numbers.", "All rows stand in it once."],
 )
 def permutation(answer, rng, device):
-    for _ in range(4):
-        labels = some_labels(rng)
+    for k in range(4):
+        labels = some_labels(rng, strange=k % 2 == 1)
         order = ordered(answer, labels, rng.randrange(2**31))
         hint = "Every row exactly once, also those of the largest class."
         expect_equal(sorted(order), list(range(len(labels))), name="its row numbers", hint=hint)
@@ -84,8 +89,8 @@ def permutation(answer, rng, device):
     both_sides=True,
 )
 def balanced(answer, rng, device):
-    for _ in range(4):
-        labels = some_labels(rng)
+    for k in range(4):
+        labels = some_labels(rng, strange=k % 2 == 1)
         total = {c: (labels == c).sum().item() for c in labels.tolist()}
         seen = dict.fromkeys(total, 0)
         for place, i in enumerate(ordered(answer, labels, rng.randrange(2**31)), 1):
@@ -106,6 +111,14 @@ def random_within(answer, rng, device):
     low = sum(i % 20 for rows in firsts for i in rows) / 144
     message = f"the first rows stand at {low:.1f} of 20 in the file on average"
     expect_true(6 < low < 13, message, hint=hint)
+    steps = []
+    for seed in rng.sample(range(2**31), 6):
+        first = [i for i in ordered(answer, labels, seed) if i < 20]
+        steps += [(b - a) % 20 for a, b in pairwise(first)]
+    share = sum(step in (1, 19) for step in steps) / len(steps)
+    hint = "Shuffle all rows. A random beginning leaves neighbours of the file together."
+    message = f"in {share:.0%} of the cases a row of the file is followed by its neighbour"
+    expect_true(share < 0.4, message, hint=hint)  # 11 % by chance
 
 
 @check(
@@ -150,6 +163,26 @@ def balanced_order(labels, generator):
 @mutant("keeps the order of the file within a class", caught_by=random_within)
 def balanced_order(labels, generator):
     return (turns(labels) * 1000 + torch.rand(len(labels), generator=generator)).argsort()
+
+
+@mutant("begins at a random row of each class, and goes on in order", caught_by=random_within)
+def balanced_order(labels, generator):
+    turn = turns(labels)
+    for c in labels.unique():
+        mine = turn[labels == c]
+        start = torch.randint(len(mine), (1,), generator=generator)
+        turn[labels == c] = (mine + start) % len(mine)
+    return turn.argsort(stable=True)
+
+
+@mutant("expects classes from 0 upwards", caught_by=permutation)
+def balanced_order(labels, generator):
+    order = torch.randperm(len(labels), generator=generator)
+    piles = [order[labels[order] == c].tolist() for c in range(int(labels.max()) + 1)]
+    out = []
+    while any(piles):
+        out += [pile.pop() for pile in piles if pile]
+    return torch.tensor(out, dtype=torch.int64)
 
 
 @mutant("returns places in the shuffled list", caught_by=balanced)

@@ -98,7 +98,8 @@ def of_all(found):
 
 
 def shifted(answer, x, limit, seed):
-    out = answer.shift(x, limit, generator(x.device, seed))
+    with expect_unchanged(x, hint="Write into a new tensor."):
+        out = answer.shift(x, limit, generator(x.device, seed))
     expect_shape(out, x.shape, name="the batch", hint="The channels are dimension 1.")
     return out
 
@@ -126,6 +127,11 @@ def whole_pixels(answer, rng, device):
         far = of_all(matches(x, out, limit + 1))[~good].any()
         hint = "The numbers go from -limit to limit."
         expect_true(not far, f"an image moved by more than {limit}", hint=hint)
+        each = [of_all(matches(x[:, [c]], out[:, [c]], limit)) for c in range(x.shape[1])]
+        hint = "One pair of numbers for an image, whatever its channels."
+        expect_true(
+            not torch.stack(each).all(), "the channels of an image moved differently", hint=hint
+        )
         message = "an image is not its original, moved by whole pixels, with 0 where nothing was"
         expect_true(False, message, hint="Pad with zeros: neither the edge nor another image.")
 
@@ -179,12 +185,19 @@ def kept(answer, rng, device):
             expect_equal(out, x, name="a batch with limit 0")
 
 
-@check("the batch keeps its values", holds="The batch that came in keeps its values")
+@check(
+    "the batch keeps its values",
+    holds="The batch that came in keeps its values, also when the result is written to later",
+)
 def untouched(answer, rng, device):
     x = batch(rng, device, 8)
     with expect_unchanged(x, hint="Write into a new tensor."):
         out = answer.shift(x, 2, generator(x.device, rng.randrange(2**31)))
     with expect_unchanged(x, hint="The result shares memory with the batch."):
+        out.zero_()
+    out = answer.shift(x, 0, generator(x.device, rng.randrange(2**31)))
+    hint = "With a limit of 0 too, the result is a new tensor. clone() copies."
+    with expect_unchanged(x, hint=hint):
         out.zero_()
 
 
@@ -203,6 +216,18 @@ def seeded(answer, rng, device):
         expect_true(same, "the same seed gives other shifts", hint=hint)
     untouched = torch.equal(torch.get_rng_state(), state)
     expect_true(untouched, "the global generator was used", hint=hint)
+
+
+@check(
+    "each call draws anew",
+    holds="The next call with the same generator draws anew.",
+)
+def anew(answer, rng, device):
+    x = batch(rng, device, 16)
+    g = generator(x.device, rng.randrange(2**31))
+    first, second = answer.shift(x, 2, g), answer.shift(x, 2, g)
+    hint = "Draw from the generator as it is: neither a seed nor a state is set."
+    expect_true(not torch.equal(first, second), "two calls shift alike", hint=hint)
 
 
 def numbers(x, limit, generator):
@@ -284,6 +309,16 @@ def shift(x, limit, generator):
     pairs = numbers(x, limit, generator)
     x[:1] = moved(x[:1], *pairs[0])
     return one_by_one(x, pairs)
+
+
+@mutant("hands the batch itself out where the limit is 0", caught_by=untouched)
+def shift(x, limit, generator):
+    return one_by_one(x, numbers(x, limit, generator)) if limit else x
+
+
+@mutant("seeds the generator in each call", caught_by=anew)
+def shift(x, limit, generator):
+    return one_by_one(x, numbers(x, limit, generator.manual_seed(generator.initial_seed())))
 
 
 @hinted(1, reaches=seeded)

@@ -159,6 +159,20 @@ def shared(answer, rng, device):
     expect_true(id(late.weight) in got, "the shared parameter is missing", hint="Once, and once.")
 
 
+@check("the stages stay", holds="`stages` stays as it is.")
+def untouched(answer, rng, device):
+    stages = some_stages(rng, device)
+    stages[1].requires_grad_(False)
+    kept, needed = list(stages), [p.requires_grad for s in stages for p in s.parameters()]
+    answer.layer_groups(stages, *rates(rng))
+    same = len(stages) == len(kept) and all(a is b for a, b in zip(stages, kept, strict=True))
+    hint = "reversed(stages) goes backwards and leaves the list; stages.reverse() turns it around."
+    expect_true(same, "the list of stages was changed", hint=hint)
+    now = [p.requires_grad for s in stages for p in s.parameters()]
+    hint = "Leave requires_grad as it is."
+    expect_equal(now, needed, name="what requires a gradient afterwards", hint=hint)
+
+
 def right(stages, lr, factor, *, skip=bool, keep=lambda p: p.requires_grad):
     groups, taken = [], set()
     for stage in reversed(stages):
@@ -238,6 +252,13 @@ def layer_groups(stages, lr, factor):
         taken.update(mine)
         if mine:
             groups.append({"params": mine, "lr": lr * factor ** (len(stages) - 1 - k)})
+    return groups
+
+
+@mutant("turns the list around", caught_by=untouched)
+def layer_groups(stages, lr, factor):
+    groups = right(stages, lr, factor)
+    stages.reverse()
     return groups
 
 

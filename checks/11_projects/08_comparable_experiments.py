@@ -6,6 +6,7 @@ import statistics
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_equal,
@@ -39,7 +40,13 @@ def scores(rng, base, count):
 
 
 def rows_of(answer, lines):
-    rows = answer.table(list(lines))
+    infinity = "statistics takes no infinity: leave out what math.isfinite refuses."
+    null = "A null of JSON is None in Python: ask for it before you compute with a score."
+    with (
+        advising(AttributeError, saying="numerator", hint=infinity),
+        advising(TypeError, saying="None", hint=null),
+    ):
+        rows = answer.table(list(lines))
     if not isinstance(rows, list) or not all(
         isinstance(row, tuple) and len(row) == 5 and isinstance(row[0], dict) for row in rows
     ):
@@ -50,7 +57,7 @@ def rows_of(answer, lines):
 def row_of(answer, lines, config):
     rows = [row for row in rows_of(answer, lines) if row[0] == config]
     count = f"the setting has {len(rows)} rows"
-    hint = "One row for a setting, and no seed in its config."
+    hint = "One row for a setting, whatever the order of its keys, and no seed in its config."
     expect_true(len(rows) == 1, count, hint=hint)
     return rows[0]
 
@@ -71,6 +78,12 @@ def one_row(answer, rng, device):
     expect_true(not any("seed" in row[0] for row in rows), "a row has a seed", hint=hint)
     row_of(answer, lines, a)
     expect_equal(len(rows), 2, name="the number of rows", hint=hint)
+    # They differ in one word, and in one key.
+    alike = [{**a, "opt": "sgd"}, {**a, "opt": "adam"}, {**a, "opt": "sgd", "depth": 2}]
+    alike.append({**a, "opt": "sgd", "layers": 2})
+    rows = rows_of(answer, [line(rng, c, s, 0.5) for c in alike for s in range(2)])
+    hint = "A setting is all keys and all values, the seed apart."
+    expect_equal(len(rows), 4, name="the number of rows of four settings", hint=hint)
 
 
 @check(
@@ -153,6 +166,9 @@ def repeated(answer, rng, device):
 def failures(answer, rng, device):
     a = settings(rng, 1)[0]
     values = scores(rng, 0.6, 2)
+    hint = "A score of 0 is a number: only NaN, infinity and null are failures."
+    zero = row_of(answer, [line(rng, a, s, 0.0) for s in range(2)], a)
+    expect_equal((zero[1], zero[4]), (2, 0), name="(n, failed) of two scores of 0", hint=hint)
     for bad in (math.nan, math.inf, -math.inf, None):
         lines = [line(rng, a, s, v) for s, v in enumerate([*values, bad])]
         rng.shuffle(lines)
@@ -178,7 +194,7 @@ def all_failed(answer, rng, device):
 
 @check(
     "the best comes first",
-    holds="The best mean comes first, and rows without a mean come last.",
+    holds="The best mean comes first, whatever its error, and rows without a mean come last.",
 )
 def order(answer, rng, device):
     configs = settings(rng, 5)
@@ -190,6 +206,13 @@ def order(answer, rng, device):
     wanted = [configs[k] for k in (3, 2, 1, 0, 4)]
     hint = "Sort by the mean, the largest first; a NaN compares with nothing."
     expect_equal(got, wanted, name="the settings in order", hint=hint)
+    wide, narrow = configs[:2]
+    lines = [line(rng, wide, s, v) for s, v in enumerate((0.5, 0.9))]
+    lines += [line(rng, narrow, s, v) for s, v in enumerate((0.64, 0.66))]
+    rng.shuffle(lines)
+    got = [row[0] for row in rows_of(answer, lines)]
+    hint = "The mean alone decides, not the mean minus its error."
+    expect_equal(got, [wide, narrow], name="the settings in order", hint=hint)
 
 
 @check("the lines stay", holds="`lines` stays as it is.")
@@ -230,6 +253,37 @@ def variant(*, seed=False, keys=True, last=True, drop=True, root=True, less=1, a
 @mutant("a row for each run", caught_by=one_row)
 def table(lines):
     return variant(seed=True)(lines)
+
+
+@mutant("compares the learning rate alone", caught_by=one_row)
+def table(lines):
+    first, known = {}, []
+    for r in map(json.loads, lines):
+        config = first.setdefault(r["config"]["lr"], r["config"])
+        known.append(json.dumps({**r, "config": {**config, "seed": r["config"]["seed"]}}))
+    return variant()(known)
+
+
+@mutant("compares values without their keys", caught_by=one_row)
+def table(lines):
+    first, known = {}, []
+    for r in map(json.loads, lines):
+        seed = r["config"].pop("seed")
+        config = first.setdefault(str([r["config"][k] for k in sorted(r["config"])]), r["config"])
+        known.append(json.dumps({**r, "config": {**config, "seed": seed}}))
+    return variant()(known)
+
+
+@mutant("takes a score of 0 for a failure", caught_by=failures)
+def table(lines):
+    rows = [json.loads(text) for text in lines]
+    return variant()([json.dumps({**r, "score": r["score"] or None}) for r in rows])
+
+
+@mutant("sorts by the mean minus its error", caught_by=order)
+def table(lines):
+    rows = variant()(lines)
+    return sorted(rows, key=lambda r: -(r[2] - (r[3] if r[1] > 1 else 0)) if r[1] else math.inf)
 
 
 @mutant("compares keys in their order", caught_by=any_order)

@@ -76,13 +76,24 @@ def asked(answer, config, argv, saved=None):
 )
 def values(answer, rng, device):
     config = some_config(rng)
-    expect_equal(asked(answer, config, []), config(), name="an empty line")
+    hint = "A field that was not typed has its default."
+    expect_equal(asked(answer, config, []), config(), name="an empty line", hint=hint)
     for name, value in all_other(rng, config).items():
         if isinstance(value, bool):
             continue
         got = getattr(asked(answer, config, typed(name, value)), name)
         hint = "argparse hands out text unless it knows the type."
         expect_equal(got, value, name=f"{name} of {' '.join(typed(name, value))!r}", hint=hint)
+
+
+@check("an underscore stays", holds="An underscore stays: `--batch_size 32`.")
+def underscore(answer, rng, device):
+    fields = [("batch_size", int, 32), ("weight_decay", float, 0.01)]
+    config = dataclasses.make_dataclass("Config", fields, frozen=True)
+    for name, value in all_other(rng, config).items():
+        got = asked(answer, config, ["--" + name, str(value)])
+        hint = "The option is two dashes and the field's name as it is."
+        expect_equal(getattr(got, name), value, name=f"{name} of '--{name} {value}'", hint=hint)
 
 
 @check(
@@ -212,6 +223,17 @@ def variant(
 @mutant("leaves text as it is", caught_by=values)
 def settings(Config, argv, saved=None):
     return variant(text=True)(Config, argv, saved)
+
+
+@mutant("writes underscores as dashes", caught_by=underscore)
+def settings(Config, argv, saved=None):
+    p = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    for f in dataclasses.fields(Config):
+        if isinstance(f.default, bool):
+            p.add_argument("--" + f.name, action=argparse.BooleanOptionalAction)
+        else:
+            p.add_argument("--" + f.name.replace("_", "-"), type=type(f.default))
+    return Config(**{**(saved or {}), **vars(p.parse_args(argv))})
 
 
 @mutant("type=bool", caught_by=flags)
