@@ -28,7 +28,11 @@ background("Write both ends of the hand-over.")
 COPY = "Answer the probe with a copy of the model in eval mode: copy.deepcopy(model).eval()."
 PLAIN = "weights_only=True reads tensors, containers and plain values: save model.state_dict()."
 LOADED = "load_state_dict copies the file's weights and buffers into the model that build made."
-COMPARE = "Run the probe's input through the loaded model, and compare with the probe's answer."
+COMPARE = (
+    "Run the probe's input through the loaded model, and compare with the probe's answer, by an "
+    "absolute tolerance."
+)
+NAN = "A comparison with NaN is false: ask whether the answer is near, not whether it is far."
 CLOSE = "Two right runs differ in the last digits. Compare with an absolute tolerance of 1e-4."
 
 
@@ -184,18 +188,34 @@ def far(answer, rng, device):
 )
 def one(answer, rng, device):
     model, config, _ = problem(rng, device)
-    x = torch.randn(4, 4, device=device)
+    x = torch.randn(64, 4, device=device)
     with tempfile.TemporaryDirectory() as folder:
         path = saved(answer, folder, model, config, x)
         bundle = opened(path)
         given, wanted = bundle["probe"]
         wanted = wanted.clone()
-        wanted[rng.randrange(4), rng.randrange(2)] += rng.choice([-0.01, 0.01])
+        wanted[rng.randrange(64), rng.randrange(2)] += rng.choice([-0.01, 0.01])
         torch.save({**bundle, "probe": (given, wanted)}, path)
         with expect_raises(
             ValueError, "a model whose answer is off by 0.01 in one place was returned"
         ):
             answer.load_bundle(path, Scaled)
+
+
+@check("an answer of NaN is refused", holds="NaN where the probe has a number differs, too.")
+def not_a_number(answer, rng, device):
+    model, config, x = problem(rng, device)
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(answer, folder, model, config, x)
+
+        def broken(**config):
+            return Scaled(**config, shift=float("nan"))
+
+        try:
+            answer.load_bundle(path, broken)
+        except ValueError:
+            return
+        fail("a model that answers NaN was returned", hint=NAN)
 
 
 @check("the last digits may differ", holds="Differences below 1e-5 pass.")
@@ -353,12 +373,26 @@ def load_bundle(path, build):
     return load(path, build, atol=0.1)
 
 
-@mutant("compares sums", caught_by=one)
+@mutant("asks whether a difference is large", caught_by=not_a_number)
+def load_bundle(path, build):
+    bundle = torch.load(path, map_location="cpu", weights_only=True)
+    if bundle["format"] != 1:
+        raise ValueError("format")
+    model = build(**bundle["config"])
+    model.load_state_dict(bundle["state"])
+    model.eval()
+    x, answer = bundle["probe"]
+    if (model(x) - answer).abs().max() > 1e-4:
+        raise ValueError("probe")
+    return model
+
+
+@mutant("compares means", caught_by=one)
 def load_bundle(path, build):
     bundle = torch.load(path, map_location="cpu", weights_only=True)
     model = load(path, build, atol=1e9)
     x, answer = bundle["probe"]
-    if (model(x) - answer).mean().abs() > 2e-3:
+    if (model(x) - answer).mean().abs() > 1e-4:
         raise ValueError("probe")
     return model
 

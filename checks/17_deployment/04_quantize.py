@@ -20,6 +20,7 @@ ROW = "Each row has a scale of its own: its largest absolute value over 127."
 ROUND = "A conversion to int8 drops the fraction. Round first."
 TOP = "Divide the largest value by 127: int8 has no code 128."
 ZERO = "A row of zeros has the scale 0, and 0 / 0 is NaN: clamp the scale from below."
+TINY = "What is added to the scale, or its lower bound, is larger than the scale of this row."
 PRODUCT = "Multiply column o of x @ q.T by the scale of row o, then add the bias."
 FLOAT = "Take w to float32 before anything is divided."
 
@@ -76,6 +77,19 @@ def top(answer, rng, device):
         signs = q.gather(1, place).sign().flatten().tolist()
         wanted = w.gather(1, place).sign().to(torch.int8).flatten().tolist()
         expect_equal(signs, wanted, name="the sign of each row's largest code", hint=TOP)
+
+
+@check(
+    "a row of tiny weights uses all codes",
+    holds="So it is in a row whose largest weight is 1e-6.",
+)
+def tiny(answer, rng, device):
+    w = weight(rng, device)
+    row = rng.randrange(len(w))
+    w[row] *= 1e-6 / w[row].abs().max()
+    q, scale = pair(answer, w)
+    codes(q, w, TINY)
+    within(q, scale, w, TINY)
 
 
 @check(
@@ -147,6 +161,20 @@ def quantize(w):
 
 def linear8(x, q, scale, bias):
     return x @ q.float().T * scale.T + bias
+
+
+@mutant("bounds the scale far above those of tiny rows", caught_by=tiny)
+def quantize(w):
+    w = w.detach().float()
+    scale = (w.abs().amax(1, keepdim=True) / 127).clamp(min=1e-5)
+    return (w / scale).round().to(torch.int8), scale
+
+
+@mutant("adds a small number to the scale", caught_by=tiny)
+def quantize(w):
+    w = w.detach().float()
+    scale = w.abs().amax(1, keepdim=True) / 127 + 1e-8
+    return (w / scale).round().to(torch.int8), scale
 
 
 @mutant("one scale for all rows", caught_by=top)
