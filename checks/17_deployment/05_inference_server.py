@@ -8,6 +8,7 @@ import time
 from concurrent.futures import Future
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -414,6 +415,15 @@ def holds_lock(batcher):
     )
 
 
+def is_asleep(thread):
+    """Whether it waits for something other than a processor; True where the system does not say."""
+    try:
+        status = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+    except OSError:
+        return True
+    return status.rpartition(")")[2].split()[0] == "S"
+
+
 def meet(batcher, first, second, number):
     """Stop `first` in front of its line `number`, and call `second` there.
 
@@ -424,9 +434,11 @@ def meet(batcher, first, second, number):
     def meanwhile():
         """To the end of `second`, unless it has to wait for the lock that `first` holds."""
         other.append(Paused(second, -1, None, ""))
-        for _ in range(0 if holds_lock(batcher) else 30):
-            other[0].thread.join(0.01)
-            if not other[0].thread.is_alive():
+        thread, asleep = other[0].thread, 0
+        for _ in range(30):
+            thread.join(0.01)
+            asleep = asleep + 1 if holds_lock(batcher) and is_asleep(thread) else 0
+            if not thread.is_alive() or asleep == 2:
                 break
 
     calls = [Paused(first, number, meanwhile, type(batcher).submit.__code__.co_filename)]
