@@ -79,7 +79,10 @@ LIST = "A Python list hides its layers from parameters(): nn.ModuleList shows th
 SOFTMAX = "F.cross_entropy takes the softmax itself: return the scores of the last layer."
 SHIFT = "cross_entropy counts classes from 0, the file from 1."
 PAIR = "Index x and y with the same rows."
-ZERO = "backward adds to .grad: opt.zero_grad() before each one."
+ZERO = (
+    "backward adds to .grad: opt.zero_grad() before each one. "
+    "Between backward and step nothing changes it."
+)
 MODE = "Dropout stays on until model.eval()."
 REST = "The faults are in Net, train and predict; what is not faulty stays."
 BACK = "argmax counts from 0: add what train has taken away."
