@@ -21,7 +21,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.export import Dim, export
 from torch.nn import functional as F
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DistributedSampler
@@ -140,14 +143,18 @@ class Watched:
 
     state: what it returned. seen: the numbers of the rows that the net saw in training. sizes: how
     many at a time. off: how far its input is from pixels / 16. rates: the learning rate at each
-    step of the optimizer. lowest: the smallest gradient of a bias of the last layer.
+    step of the optimizer. kinds: its class, weight decay and betas. lowest: the smallest gradient
+    of a bias of the last layer. own: the gradients of these biases that this rank's rows give, step
+    by step. taken: those with which the optimizer stepped.
     """
 
     def __init__(self, train, x, y, epochs):
         self.seen, self.sizes, self.rates, self.off, self.lowest = [], [], [], 0.0, 0.0
+        self.kinds, self.own, self.taken = set(), [], []
         self._x = x
         handles = [
             register_module_forward_pre_hook(self._look),
+            register_module_forward_hook(self._scored),
             register_optimizer_step_pre_hook(self._step),
         ]
         try:
@@ -166,12 +173,18 @@ class Watched:
             self.seen.extend(numbers.tolist())
             self.sizes.append(len(rows))
 
+    def _scored(self, module, args, out):
+        if isinstance(module, nn.Linear) and module.out_features == 10 and out.requires_grad:
+            out.register_hook(lambda grad: self.own.append(grad.sum(0).tolist()))
+
     def _step(self, opt, *_):
         for group in opt.param_groups:
             self.rates.append(group["lr"])
+            self.kinds.add((type(opt).__name__, group.get("weight_decay"), group.get("betas")))
             for p in group["params"]:
                 if p.shape == (10,) and p.grad is not None:
                     self.lowest = min(self.lowest, p.grad.min().item())
+                    self.taken.append(p.grad.tolist())
 
 
 EPOCHS = 3
@@ -184,7 +197,7 @@ def ran(train, half):
     torch.manual_seed(dist.get_rank())
     run = Watched(train, x, torch.full((2 * half,), half % 10), EPOCHS)
     run.state = {name: t.detach().clone() for name, t in run.state.items()}
-    names = ("state", "seen", "sizes", "off", "rates", "lowest")
+    names = ("state", "seen", "sizes", "off", "rates", "lowest", "kinds", "own", "taken")
     return everywhere({name: getattr(run, name) for name in names})
 
 
@@ -241,6 +254,8 @@ def steps(answer, rng, device):
         expect_equal(run["sizes"], wanted, name=f"rows a step, of {half} an epoch", hint=SHARES)
         rates = [5e-3] * (2 * EPOCHS)
         expect_equal(run["rates"], rates, name="the optimizer's learning rates")
+        kinds = {("AdamW", 0.01, (0.9, 0.999))}
+        expect_equal(run["kinds"], kinds, name="the optimizer, its weight decay and its betas")
         lowest = run["lowest"]
         # With one label in all rows a bias has the gradient p - 1, and a sum of two is below -1.
         hint = "Set the gradients to zero in front of each backward; the ranks average."
@@ -255,6 +270,22 @@ def replicas(answer, rng, device):
         apart = (first[name] - second[name]).abs().max().item()
         message = f"{name} differs by {apart:.3g} between the ranks"
         expect_true(apart < 1e-6, message, hint=APART)
+
+
+@check(
+    "each step follows the mean gradient",
+    holds="Each step follows the mean of the ranks' gradients.",
+    both_sides=True,
+)
+def mean(answer, rng, device):
+    first, second = ran(answer.train, half_of(rng))
+    own = [torch.tensor(run["own"]) for run in (first, second)]
+    for run in (first, second):
+        taken = torch.tensor(run["taken"])
+        expect_equal(taken.shape, own[0].shape, name="steps, and biases of the last layer")
+        apart = (taken - (own[0] + own[1]) / 2).abs().max().item()
+        message = f"a step's gradient differs by {apart:.3g} from the mean of both ranks"
+        expect_true(apart < 1e-4, message, hint=APART)
 
 
 @contextlib.contextmanager
@@ -395,8 +426,8 @@ class Worker:
 def labelled(rng, label):
     """Pixels to which Echo answers label; some clients send whole numbers."""
     if rng.random() < 0.5:
-        pixels = [rng.randrange(9) for _ in range(64)]
-        pixels[label] = 16
+        pixels = [rng.randrange(-9, 9) for _ in range(64)]  # any number will do
+        pixels[label] = rng.choice([16, 255])
     else:
         pixels = [round(rng.random() * 8, 3) for _ in range(64)]
         pixels[label] = 16.0
@@ -480,7 +511,7 @@ def later(answer, rng, device):
     holds=[
         "A request that is not a list of 64 numbers gets a ValueError",
         "no other request is harmed by it",
-        "No request ends `work`.",
+        "Whatever a request holds as pixels, `work` goes on.",
     ],
     both_sides=True,
 )
@@ -605,13 +636,14 @@ class Scaled(nn.Module):
         return self.net(x / 16)
 
 
-def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True, seed=True):
+def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True, seed=True,
+           kind=torch.optim.AdamW, late=None):  # fmt: skip
     """train, with parts left out."""
     if seed:
         torch.manual_seed(0)
     net = plain()
     ddp = DistributedDataParallel(net) if average else net
-    opt = torch.optim.AdamW(ddp.parameters(), lr=5e-3)
+    opt = kind(ddp.parameters(), lr=5e-3)
     world, rank = dist.get_world_size(), dist.get_rank()
     sampler = DistributedSampler(range(len(x)))
     for epoch in range(epochs):
@@ -633,6 +665,10 @@ def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True
             opt.zero_grad()
             F.cross_entropy(ddp(x[part] / 16), y[part]).backward()
             opt.step()
+    for p in net.parameters() if late else ():
+        late(p.data)
+        if late is dist.all_reduce:
+            p.data /= world
     state = net.state_dict() if module else ddp.state_dict()
     return {name: t.clone() for name, t in state.items()}
 
@@ -660,6 +696,21 @@ def train(x, y, epochs):
 @mutant("forgets set_epoch", caught_by=shares)
 def train(x, y, epochs):
     return fitted(x, y, epochs, orders=False)
+
+
+@mutant("averages the weights, and that at the end", caught_by=mean)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, average=False, late=dist.all_reduce)
+
+
+@mutant("every rank gets the weights of rank 0, at the end", caught_by=mean)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, average=False, late=lambda weight: dist.broadcast(weight, 0))
+
+
+@mutant("another optimizer", caught_by=steps)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, kind=torch.optim.Adam)
 
 
 @mutant("no gradients are averaged", caught_by=replicas)
