@@ -82,6 +82,10 @@ SCALE = "The division by 16 belongs into the exported module's forward."
 EVAL = "Put the module into eval mode before it is exported: the mode is in the graph."
 ROWS = "dynamic_shapes=({0: torch.export.Dim.DYNAMIC},), and an example of two rows."
 BATCH = "Collect requests until max_batch are there or wait seconds have passed, then call once."
+OWN = (
+    "Each of these requests is a list of 64 numbers, ints or floats of any size. Make float32 of "
+    "them, and give each Future the place of the largest score in its own row."
+)
 ALONE = "Look at each request by itself before you stack, and set the exception of its Future."
 
 
@@ -138,6 +142,12 @@ def once(work):
     return done
 
 
+def state_of(returned):
+    if not isinstance(returned, dict):
+        raise TypeError(f"train returned {type(returned).__name__}: the state of net() is wanted")
+    return returned
+
+
 class Watched:
     """What a run of train did on this rank.
 
@@ -158,7 +168,7 @@ class Watched:
             register_optimizer_step_pre_hook(self._step),
         ]
         try:
-            self.state = attempt(lambda: train(x, y, epochs))
+            self.state = attempt(lambda: state_of(train(x, y, epochs)))
         finally:
             for handle in handles:
                 handle.remove()
@@ -376,6 +386,20 @@ class Line(queue.Queue):
         return request
 
 
+class Trouble(str):
+    """In the place of an answer: the name of an exception, or what kept the answer from coming."""
+
+
+def expect_labels(got, wanted, of, hint):
+    """Each client of those `of` tells about has its label."""
+    for at, (said, label) in enumerate(zip(got, wanted, strict=True)):
+        if isinstance(said, Trouble):
+            fail(f"{of}: number {at} should get the label {label}, and got: {said}", hint=hint)
+    if all(type(said) is int for said in got):
+        expect_equal(got, wanted, name=f"the labels of {of}", hint=hint)
+    expect_equal(got, wanted, name=f"the labels of {of}")
+
+
 class Worker:
     """The learner's work in a thread of its own, behind a queue."""
 
@@ -384,7 +408,7 @@ class Worker:
         self.asked = [self.ask(body) for body in bodies]
         told = (self.program, self.line, max_batch, wait)
         self.thread = threading.Thread(target=self._work, args=(answer.work, told), daemon=True)
-        self.ended = "work returned"
+        self.ended, self.patient = "work returned", True
         self.thread.start()
 
     def _work(self, work, told):
@@ -405,19 +429,20 @@ class Worker:
             time.sleep(0.001)
 
     def said(self, future):
-        """A label, the name of an exception, or what kept an answer from coming."""
-        end = time.monotonic() + LONG
+        """What the Future holds, or a Trouble."""
+        end = time.monotonic() + LONG * self.patient
         while not future.done() and self.thread.is_alive() and time.monotonic() < end:
             if self.line.stuck:
                 end = min(end, time.monotonic() + LONG / 5)
                 self.line.stuck = False
             wait_for([future], 0.02)
         if not future.done():
-            return "no answer" if self.thread.is_alive() else self.ended
+            self.patient = False  # the others are not waited for as well
+            return Trouble("no answer" if self.thread.is_alive() else self.ended)
         error = future.exception()
         if error is None:
             return future.result()
-        return "ValueError" if isinstance(error, ValueError) else type(error).__name__
+        return Trouble("ValueError" if isinstance(error, ValueError) else type(error).__name__)
 
     def all_said(self):
         return [self.said(future) for future in self.asked]
@@ -445,11 +470,11 @@ def own(answer, rng, device):
         worker = Worker(answer, 4, rng.choice([0, 0.01]), bodies)
         wanted = labels if len(bodies) > 1 else [9]
         got = worker.all_said()
-        expect_equal(got, wanted, name=f"the labels of {len(bodies)} clients")
+        expect_labels(got, wanted, f"{len(bodies)} clients", OWN)
         kinds = {type(label).__name__ for label in got}
         expect_equal(kinds, {"int"}, name="types of results", hint="Call .item().")
         after = worker.said(worker.ask(labelled(rng, 3)))
-        expect_equal(after, 3, name="the label of a later client")
+        expect_labels([after], [3], "a later client", OWN)
 
 
 @check(
@@ -464,13 +489,13 @@ def together(answer, rng, device):
     most = rng.randint(3, 6)
     worker = Worker(answer, most, 6 * LONG, [[0.5] * 64] * (2 * most))
     got = worker.all_said()
-    expect_equal(got, [0] * (2 * most), name=f"the labels of {2 * most} clients", hint=BATCH)
+    expect_labels(got, [0] * (2 * most), f"{2 * most} clients", BATCH)
     what = f"rows in the calls, where {2 * most} requests waited and max_batch is {most}"
     expect_equal(worker.program.sizes, [most, most], name=what, hint=BATCH)
 
     worker = Worker(answer, 8, 0.02, [[0.5] * 64])
     got = worker.said(worker.asked[0])
-    expect_equal(got, 0, name="the answer to a client that stayed alone", hint=BATCH)
+    expect_labels([got], [0], "a client that stayed alone", BATCH)
     longest = max(worker.line.timeouts, default=0)
     message = f"wait is 0.02, and a get was to wait {longest:.3f} seconds"
     expect_true(longest <= 0.021, message, hint=BATCH)
@@ -492,7 +517,7 @@ def later(answer, rng, device):
         time.sleep(0.05)
         futures.append(worker.ask([0.5] * 64))
     got = [worker.said(future) for future in futures]
-    expect_equal(got, [0] * 3, name="the labels of three clients", hint=BATCH)
+    expect_labels(got, [0] * 3, "three clients", BATCH)
     what = f"rows in the calls, where two more came soon after the first and wait is {wait:.0f}"
     expect_equal(worker.program.sizes, [3], name=what, hint=BATCH)
     hint = "Take the time when the first request is there. What is left of wait gets less."
@@ -527,14 +552,15 @@ def bad(answer, rng, device):
         futures = [worker.ask(body) for body in bodies]
         got = [worker.said(future) for future in futures]
         what = f"what the request {str(wrong)[:20]!r} got, with three others"
-        expect_equal(got.pop(at), "ValueError", name=what, hint=ALONE)
-        what = f"the labels of the three beside {str(wrong)[:20]!r}"
-        expect_equal(got, labels, name=what, hint=ALONE)
+        found = got.pop(at)
+        found = str(found) if isinstance(found, Trouble) else f"the result {str(found)[:40]}"
+        expect_equal(found, "ValueError", name=what, hint=ALONE)
+        expect_labels(got, labels, f"the three beside {str(wrong)[:20]!r}", ALONE)
     worker = Worker(answer, 4, 0.01, ["seven"])
     got = worker.said(worker.asked[0])
-    expect_equal(got, "ValueError", name="what 'seven' got, alone", hint=ALONE)
+    expect_equal(str(got), "ValueError", name="what 'seven' got, alone", hint=ALONE)
     got = worker.said(worker.ask(labelled(rng, 7)))
-    expect_equal(got, 7, name="the label of the request after it", hint=ALONE)
+    expect_labels([got], [7], "the request after a bad one", ALONE)
 
 
 @contextlib.contextmanager
