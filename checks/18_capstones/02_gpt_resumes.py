@@ -13,6 +13,7 @@ import tempfile
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -117,14 +118,19 @@ def same(a, b, what, hint=PARTS):
     """Two models have the same bits."""
     for (name, x), y in zip(a.state_dict().items(), b.state_dict().values(), strict=True):
         gap = (x - y).abs().max().item()
-        expect_true(gap == 0, f"{what}: {name} differs by up to {gap:.1e}", hint=hint)
+        expect_true(torch.equal(x, y), f"{what}: {name} differs by up to {gap:.1e}", hint=hint)
 
 
 @check("no position sees later letters", holds="depend on no later letter")
 def causal(answer, rng, device):
+    for t in (answer.T, rng.randint(3, answer.T - 1)):
+        looks_back(answer, rng, t)
+
+
+def looks_back(answer, rng, t):
+    """Changes to later ones of t letters change nothing before them."""
     torch.manual_seed(rng.randrange(1000))
     model = answer.GPT().eval()
-    t = rng.randint(3, answer.T)
     ids = torch.randint(answer.V, (2, t))
     other = ids.clone()
     at = rng.randint(1, t - 1)
@@ -189,7 +195,37 @@ def atomic(answer, rng, device):
         expect_equal(torch.load(path), {"step": 3}, name="what a later save wrote")
 
 
-@check("the gradient is clipped", holds="The norm of all gradients together is clipped to 0.5.")
+@once
+def faint(train):
+    """The norms of the gradients in two steps of a run whose gradients are a hundredth, or less."""
+    norms = []
+
+    def scale(module, inputs, out):
+        if torch.is_tensor(out) and out.shape[-1:] == (len(LETTERS),) and out.requires_grad:
+            out.register_hook(lambda grad: grad * 0.01)
+
+    def taken(opt, *_):
+        grads = [p.grad for group in opt.param_groups for p in group["params"]]
+        norms.append(torch.stack([g.norm() for g in grads if g is not None]).norm().item())
+
+    handles = register_module_forward_hook(scale), register_optimizer_step_pre_hook(taken)
+    try:
+        with folder() as place:
+            train(os.path.join(place, "faint.pt"), 2)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return norms
+
+
+@check(
+    "the gradient is clipped",
+    holds=[
+        "The norm of all gradients together is clipped to 0.5.",
+        "A gradient with a smaller norm stays as it is.",
+    ],
+    both_sides=True,
+)
 def clipped(answer, rng, device):
     _, losses, norms, _ = whole(answer.train)
     expect_equal(len(losses), STEPS, name=f"losses of {STEPS} steps")
@@ -201,6 +237,9 @@ def clipped(answer, rng, device):
         name="the norms that the optimizer got in the first steps",
         hint=CLIP,
     )
+    largest = max(faint(answer.train))
+    what = f"a gradient with a norm below 0.02 has the norm {largest:.2f} in the step"
+    expect_true(largest < 0.02, what, hint="Where the norm is below 0.5, nothing is multiplied.")
 
 
 @check(
@@ -212,7 +251,8 @@ def clipped(answer, rng, device):
     ],
 )
 def learns(answer, rng, device):
-    _, losses, _, rates = whole(answer.train)
+    model, losses, _, rates = whole(answer.train)
+    expect_true(model.training, "train returns a model in eval mode", hint=SAME)
     _, right, _, planned = whole(fitted)
     for loss in losses:
         expect_true(type(loss) is float, f"a loss is a {type(loss).__name__}", hint=".item()")
@@ -248,7 +288,8 @@ def goes_on(train, stop):
         expect_equal(len(first), stop, name="losses of the first part")
         torch.rand(5)
         resumed, second = train(path, STEPS)
-        expect_equal(len(second), STEPS - stop, name="losses of the second part", hint=PARTS)
+        hint = "It begins at the step of the checkpoint, and returns the losses of its own steps."
+        expect_equal(len(second), STEPS - stop, name="losses of the second part", hint=hint)
         expect_equal(first + second, losses, name="the losses of both parts", hint=PARTS)
         same(model, resumed, f"stopped after {stop} of {STEPS}")
         again, none = train(path, STEPS)
@@ -256,10 +297,59 @@ def goes_on(train, stop):
         same(model, again, "nothing left to do")
 
 
-@check("a run that SIGKILL ends goes on from its last third step", holds="after every third step")
+@check(
+    "a run that SIGKILL ends goes on from its last third step",
+    holds="after steps 3, 6, 9 and so on of the whole run",
+)
 def ended(answer, rng, device):
     dies(answer.train, rng.randint(EVERY + 1, 2 * EVERY), 0)
     dies(answer.train, 2 * EVERY + 1, 0)
+    dies_later(answer.train)
+
+
+@once
+def dies_later(train):
+    """Stop after step 4, go on, and die in step 7. Step 6 was saved."""
+    model, losses, *_ = whole(train)
+    taken = [0]
+
+    def step(*_):
+        taken[0] += 1
+        if taken[0] == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with folder() as place:
+        path = os.path.join(place, "later.pt")
+        train(path, 4)
+
+        def run():
+            register_optimizer_step_pre_hook(step)
+            train(path, STEPS)
+
+        expect_true(killed(run), "a run that goes on from step 4 did not reach step 7")
+        resumed, rest = train(path, STEPS)
+        hint = "The run went on from step 4, and was killed in step 7. Step 6 should be saved."
+        expect_equal(len(rest), STEPS - 6, name="steps that were left", hint=hint)
+        expect_equal(rest, losses[6:], name="their losses", hint=PARTS)
+        same(model, resumed, "killed in step 7")
+
+
+@check(
+    "a file that cannot be read is an error",
+    holds="If that file cannot be read, an error is raised.",
+)
+def unreadable(answer, rng, device):
+    with folder() as place:
+        path = os.path.join(place, "cut.pt")
+        answer.train(path, 1)
+        whole_file = pathlib.Path(path).read_bytes()
+        pathlib.Path(path).write_bytes(whole_file[: rng.randint(1000, 20_000)])
+        try:
+            answer.train(path, 2)
+        except Exception:
+            return
+        hint = "torch.load raises where the file was cut off. Let the error through."
+        fail("the checkpoint was cut off, and train went on without a word", hint=hint)
 
 
 @check("a run that dies while it saves goes on from the save before", holds="With `save` it saves")
@@ -332,15 +422,22 @@ def kept(path, state):
 
 
 def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False, total=False,
-           final=False, seed=0, rate=4e-3, write=kept):  # fmt: skip
+           final=False, seed=0, rate=4e-3, write=kept, since=False, calm=False,
+           anew=False):  # fmt: skip
     """train, with parts left out."""
     torch.manual_seed(seed)
     model = Base()
     opt = torch.optim.AdamW(model.parameters(), lr=rate)
     plan = CosineAnnealingLR(opt, 100)
     start, losses = 0, []
+    state = None
     if os.path.exists(path):
-        state = torch.load(path)
+        try:
+            state = torch.load(path)
+        except Exception:
+            if not anew:
+                raise
+    if state is not None:
         model.load_state_dict(state["model"])
         if "opt" not in leave:
             opt.load_state_dict(state["opt"])
@@ -367,6 +464,11 @@ def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False,
         elif norm == "apart":
             for p in model.parameters():
                 nn.utils.clip_grad_norm_(p, 0.5)
+        elif norm == "to":
+            grads = [p.grad for p in model.parameters()]
+            length = nn.utils.get_total_norm(grads)
+            for grad in grads:
+                grad.mul_(0.5 / length)
         elif norm:
             nn.utils.clip_grad_norm_(model.parameters(), norm)
         if not still:
@@ -379,12 +481,12 @@ def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False,
         while done < until:
             take()
             done += 1
-            if not final and (done % every == 0 or (last and done == until)):
+            if not final and ((done - since * start) % every == 0 or (last and done == until)):
                 keep(done)
     finally:
         if final:
             keep(done)
-    return model, losses
+    return model.train(not calm), losses
 
 
 @mutant("no mask: sees what it is to predict", caught_by=causal)
@@ -405,6 +507,22 @@ class GPT(Base):
 class GPT(Base):
     def forward(self, ids):
         return super().forward(ids, 2)
+
+
+@mutant("a mask for T letters alone", caught_by=causal)
+class GPT(Base):
+    def forward(self, ids):
+        if ids.shape[1] == 16:
+            return super().forward(ids)
+        return self.head(self.blocks(self.tok(ids) + self.pos.weight[: ids.shape[1]]))
+
+
+@mutant("a mask of numbers that are added", caught_by=causal)
+class GPT(Base):
+    def forward(self, ids):
+        t = ids.shape[1]
+        x = self.tok(ids) + self.pos.weight[:t]
+        return self.head(self.blocks(x, mask=torch.ones(t, t).triu(1)))
 
 
 @mutant("writes over the old file", caught_by=atomic)
@@ -526,6 +644,26 @@ def train(path, until):
     return fitted(path, until, norm="apart")
 
 
+@mutant("makes each gradient one of norm 0.5", caught_by=clipped)
+def train(path, until):
+    return fitted(path, until, norm="to")
+
+
+@mutant("counts to three anew after a resume", caught_by=ended)
+def train(path, until):
+    return fitted(path, until, since=True)
+
+
+@mutant("begins anew where the file is broken", caught_by=unreadable)
+def train(path, until):
+    return fitted(path, until, anew=True)
+
+
+@mutant("returns the model in eval mode", caught_by=learns)
+def train(path, until):
+    return fitted(path, until, calm=True)
+
+
 @mutant("takes no step", caught_by=clipped)
 def train(path, until):
     return fitted(path, until, still=True)
@@ -565,6 +703,18 @@ class GPT(Base):
         x = self.tok(ids) + self.pos.weight[:t]
         mask = nn.Transformer.generate_square_subsequent_mask(t)
         return self.head(self.blocks(x, mask=mask, is_causal=True))
+
+
+@accepted("a mask of -inf that the state holds")
+class GPT(Base):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.full((16, 16), -torch.inf).triu(1))
+
+    def forward(self, ids):
+        t = ids.shape[1]
+        x = self.tok(ids) + self.pos.weight[:t]
+        return self.head(self.blocks(x, mask=self.mask[:t, :t]))
 
 
 @hinted(1, reaches=causal)

@@ -21,7 +21,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.export import Dim, export
 from torch.nn import functional as F
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DistributedSampler
@@ -79,6 +82,10 @@ SCALE = "The division by 16 belongs into the exported module's forward."
 EVAL = "Put the module into eval mode before it is exported: the mode is in the graph."
 ROWS = "dynamic_shapes=({0: torch.export.Dim.DYNAMIC},), and an example of two rows."
 BATCH = "Collect requests until max_batch are there or wait seconds have passed, then call once."
+OWN = (
+    "Each of these requests is a list of 64 numbers, ints or floats of any size. Make float32 of "
+    "them, and give each Future the place of the largest score in its own row."
+)
 ALONE = "Look at each request by itself before you stack, and set the exception of its Future."
 
 
@@ -135,23 +142,33 @@ def once(work):
     return done
 
 
+def state_of(returned):
+    if not isinstance(returned, dict):
+        raise TypeError(f"train returned {type(returned).__name__}: the state of net() is wanted")
+    return returned
+
+
 class Watched:
     """What a run of train did on this rank.
 
     state: what it returned. seen: the numbers of the rows that the net saw in training. sizes: how
     many at a time. off: how far its input is from pixels / 16. rates: the learning rate at each
-    step of the optimizer. lowest: the smallest gradient of a bias of the last layer.
+    step of the optimizer. kinds: its class, weight decay and betas. lowest: the smallest gradient
+    of a bias of the last layer. own: the gradients of these biases that this rank's rows give, step
+    by step. taken: those with which the optimizer stepped.
     """
 
     def __init__(self, train, x, y, epochs):
         self.seen, self.sizes, self.rates, self.off, self.lowest = [], [], [], 0.0, 0.0
+        self.kinds, self.own, self.taken = set(), [], []
         self._x = x
         handles = [
             register_module_forward_pre_hook(self._look),
+            register_module_forward_hook(self._scored),
             register_optimizer_step_pre_hook(self._step),
         ]
         try:
-            self.state = attempt(lambda: train(x, y, epochs))
+            self.state = attempt(lambda: state_of(train(x, y, epochs)))
         finally:
             for handle in handles:
                 handle.remove()
@@ -166,12 +183,18 @@ class Watched:
             self.seen.extend(numbers.tolist())
             self.sizes.append(len(rows))
 
+    def _scored(self, module, args, out):
+        if isinstance(module, nn.Linear) and module.out_features == 10 and out.requires_grad:
+            out.register_hook(lambda grad: self.own.append(grad.sum(0).tolist()))
+
     def _step(self, opt, *_):
         for group in opt.param_groups:
             self.rates.append(group["lr"])
+            self.kinds.add((type(opt).__name__, group.get("weight_decay"), group.get("betas")))
             for p in group["params"]:
                 if p.shape == (10,) and p.grad is not None:
                     self.lowest = min(self.lowest, p.grad.min().item())
+                    self.taken.append(p.grad.tolist())
 
 
 EPOCHS = 3
@@ -184,7 +207,7 @@ def ran(train, half):
     torch.manual_seed(dist.get_rank())
     run = Watched(train, x, torch.full((2 * half,), half % 10), EPOCHS)
     run.state = {name: t.detach().clone() for name, t in run.state.items()}
-    names = ("state", "seen", "sizes", "off", "rates", "lowest")
+    names = ("state", "seen", "sizes", "off", "rates", "lowest", "kinds", "own", "taken")
     return everywhere({name: getattr(run, name) for name in names})
 
 
@@ -241,6 +264,8 @@ def steps(answer, rng, device):
         expect_equal(run["sizes"], wanted, name=f"rows a step, of {half} an epoch", hint=SHARES)
         rates = [5e-3] * (2 * EPOCHS)
         expect_equal(run["rates"], rates, name="the optimizer's learning rates")
+        kinds = {("AdamW", 0.01, (0.9, 0.999))}
+        expect_equal(run["kinds"], kinds, name="the optimizer, its weight decay and its betas")
         lowest = run["lowest"]
         # With one label in all rows a bias has the gradient p - 1, and a sum of two is below -1.
         hint = "Set the gradients to zero in front of each backward; the ranks average."
@@ -255,6 +280,22 @@ def replicas(answer, rng, device):
         apart = (first[name] - second[name]).abs().max().item()
         message = f"{name} differs by {apart:.3g} between the ranks"
         expect_true(apart < 1e-6, message, hint=APART)
+
+
+@check(
+    "each step follows the mean gradient",
+    holds="Each step follows the mean of the ranks' gradients.",
+    both_sides=True,
+)
+def mean(answer, rng, device):
+    first, second = ran(answer.train, half_of(rng))
+    own = [torch.tensor(run["own"]) for run in (first, second)]
+    for run in (first, second):
+        taken = torch.tensor(run["taken"])
+        expect_equal(taken.shape, own[0].shape, name="steps, and biases of the last layer")
+        apart = (taken - (own[0] + own[1]) / 2).abs().max().item()
+        message = f"a step's gradient differs by {apart:.3g} from the mean of both ranks"
+        expect_true(apart < 1e-4, message, hint=APART)
 
 
 @contextlib.contextmanager
@@ -345,6 +386,20 @@ class Line(queue.Queue):
         return request
 
 
+class Trouble(str):
+    """In the place of an answer: the name of an exception, or what kept the answer from coming."""
+
+
+def expect_labels(got, wanted, of, hint):
+    """Each client of those `of` tells about has its label."""
+    for at, (said, label) in enumerate(zip(got, wanted, strict=True)):
+        if isinstance(said, Trouble):
+            fail(f"{of}: number {at} should get the label {label}, and got: {said}", hint=hint)
+    if all(type(said) is int for said in got):
+        expect_equal(got, wanted, name=f"the labels of {of}", hint=hint)
+    expect_equal(got, wanted, name=f"the labels of {of}")
+
+
 class Worker:
     """The learner's work in a thread of its own, behind a queue."""
 
@@ -353,7 +408,7 @@ class Worker:
         self.asked = [self.ask(body) for body in bodies]
         told = (self.program, self.line, max_batch, wait)
         self.thread = threading.Thread(target=self._work, args=(answer.work, told), daemon=True)
-        self.ended = "work returned"
+        self.ended, self.patient = "work returned", True
         self.thread.start()
 
     def _work(self, work, told):
@@ -374,19 +429,20 @@ class Worker:
             time.sleep(0.001)
 
     def said(self, future):
-        """A label, the name of an exception, or what kept an answer from coming."""
-        end = time.monotonic() + LONG
+        """What the Future holds, or a Trouble."""
+        end = time.monotonic() + LONG * self.patient
         while not future.done() and self.thread.is_alive() and time.monotonic() < end:
             if self.line.stuck:
                 end = min(end, time.monotonic() + LONG / 5)
                 self.line.stuck = False
             wait_for([future], 0.02)
         if not future.done():
-            return "no answer" if self.thread.is_alive() else self.ended
+            self.patient = False  # the others are not waited for as well
+            return Trouble("no answer" if self.thread.is_alive() else self.ended)
         error = future.exception()
         if error is None:
             return future.result()
-        return "ValueError" if isinstance(error, ValueError) else type(error).__name__
+        return Trouble("ValueError" if isinstance(error, ValueError) else type(error).__name__)
 
     def all_said(self):
         return [self.said(future) for future in self.asked]
@@ -395,8 +451,8 @@ class Worker:
 def labelled(rng, label):
     """Pixels to which Echo answers label; some clients send whole numbers."""
     if rng.random() < 0.5:
-        pixels = [rng.randrange(9) for _ in range(64)]
-        pixels[label] = 16
+        pixels = [rng.randrange(-9, 9) for _ in range(64)]  # any number will do
+        pixels[label] = rng.choice([16, 255])
     else:
         pixels = [round(rng.random() * 8, 3) for _ in range(64)]
         pixels[label] = 16.0
@@ -414,11 +470,11 @@ def own(answer, rng, device):
         worker = Worker(answer, 4, rng.choice([0, 0.01]), bodies)
         wanted = labels if len(bodies) > 1 else [9]
         got = worker.all_said()
-        expect_equal(got, wanted, name=f"the labels of {len(bodies)} clients")
+        expect_labels(got, wanted, f"{len(bodies)} clients", OWN)
         kinds = {type(label).__name__ for label in got}
         expect_equal(kinds, {"int"}, name="types of results", hint="Call .item().")
         after = worker.said(worker.ask(labelled(rng, 3)))
-        expect_equal(after, 3, name="the label of a later client")
+        expect_labels([after], [3], "a later client", OWN)
 
 
 @check(
@@ -433,13 +489,13 @@ def together(answer, rng, device):
     most = rng.randint(3, 6)
     worker = Worker(answer, most, 6 * LONG, [[0.5] * 64] * (2 * most))
     got = worker.all_said()
-    expect_equal(got, [0] * (2 * most), name=f"the labels of {2 * most} clients", hint=BATCH)
+    expect_labels(got, [0] * (2 * most), f"{2 * most} clients", BATCH)
     what = f"rows in the calls, where {2 * most} requests waited and max_batch is {most}"
     expect_equal(worker.program.sizes, [most, most], name=what, hint=BATCH)
 
     worker = Worker(answer, 8, 0.02, [[0.5] * 64])
     got = worker.said(worker.asked[0])
-    expect_equal(got, 0, name="the answer to a client that stayed alone", hint=BATCH)
+    expect_labels([got], [0], "a client that stayed alone", BATCH)
     longest = max(worker.line.timeouts, default=0)
     message = f"wait is 0.02, and a get was to wait {longest:.3f} seconds"
     expect_true(longest <= 0.021, message, hint=BATCH)
@@ -461,7 +517,7 @@ def later(answer, rng, device):
         time.sleep(0.05)
         futures.append(worker.ask([0.5] * 64))
     got = [worker.said(future) for future in futures]
-    expect_equal(got, [0] * 3, name="the labels of three clients", hint=BATCH)
+    expect_labels(got, [0] * 3, "three clients", BATCH)
     what = f"rows in the calls, where two more came soon after the first and wait is {wait:.0f}"
     expect_equal(worker.program.sizes, [3], name=what, hint=BATCH)
     hint = "Take the time when the first request is there. What is left of wait gets less."
@@ -480,7 +536,7 @@ def later(answer, rng, device):
     holds=[
         "A request that is not a list of 64 numbers gets a ValueError",
         "no other request is harmed by it",
-        "No request ends `work`.",
+        "Whatever a request holds as pixels, `work` goes on.",
     ],
     both_sides=True,
 )
@@ -496,14 +552,15 @@ def bad(answer, rng, device):
         futures = [worker.ask(body) for body in bodies]
         got = [worker.said(future) for future in futures]
         what = f"what the request {str(wrong)[:20]!r} got, with three others"
-        expect_equal(got.pop(at), "ValueError", name=what, hint=ALONE)
-        what = f"the labels of the three beside {str(wrong)[:20]!r}"
-        expect_equal(got, labels, name=what, hint=ALONE)
+        found = got.pop(at)
+        found = str(found) if isinstance(found, Trouble) else f"the result {str(found)[:40]}"
+        expect_equal(found, "ValueError", name=what, hint=ALONE)
+        expect_labels(got, labels, f"the three beside {str(wrong)[:20]!r}", ALONE)
     worker = Worker(answer, 4, 0.01, ["seven"])
     got = worker.said(worker.asked[0])
-    expect_equal(got, "ValueError", name="what 'seven' got, alone", hint=ALONE)
+    expect_equal(str(got), "ValueError", name="what 'seven' got, alone", hint=ALONE)
     got = worker.said(worker.ask(labelled(rng, 7)))
-    expect_equal(got, 7, name="the label of the request after it", hint=ALONE)
+    expect_labels([got], [7], "the request after a bad one", ALONE)
 
 
 @contextlib.contextmanager
@@ -605,13 +662,14 @@ class Scaled(nn.Module):
         return self.net(x / 16)
 
 
-def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True, seed=True):
+def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True, seed=True,
+           kind=torch.optim.AdamW, late=None):  # fmt: skip
     """train, with parts left out."""
     if seed:
         torch.manual_seed(0)
     net = plain()
     ddp = DistributedDataParallel(net) if average else net
-    opt = torch.optim.AdamW(ddp.parameters(), lr=5e-3)
+    opt = kind(ddp.parameters(), lr=5e-3)
     world, rank = dist.get_world_size(), dist.get_rank()
     sampler = DistributedSampler(range(len(x)))
     for epoch in range(epochs):
@@ -633,6 +691,10 @@ def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True
             opt.zero_grad()
             F.cross_entropy(ddp(x[part] / 16), y[part]).backward()
             opt.step()
+    for p in net.parameters() if late else ():
+        late(p.data)
+        if late is dist.all_reduce:
+            p.data /= world
     state = net.state_dict() if module else ddp.state_dict()
     return {name: t.clone() for name, t in state.items()}
 
@@ -660,6 +722,21 @@ def train(x, y, epochs):
 @mutant("forgets set_epoch", caught_by=shares)
 def train(x, y, epochs):
     return fitted(x, y, epochs, orders=False)
+
+
+@mutant("averages the weights, and that at the end", caught_by=mean)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, average=False, late=dist.all_reduce)
+
+
+@mutant("every rank gets the weights of rank 0, at the end", caught_by=mean)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, average=False, late=lambda weight: dist.broadcast(weight, 0))
+
+
+@mutant("another optimizer", caught_by=steps)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, kind=torch.optim.Adam)
 
 
 @mutant("no gradients are averaged", caught_by=replicas)
