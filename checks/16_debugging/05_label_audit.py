@@ -17,6 +17,7 @@ from tensortutor.checking import (
 background("Write audit(y, k) for the labels")
 
 ORDER = "Ask in the order of the list, and return at the first that fits."
+NEGATIVE = "Of the labels below 0, -100 alone means that there is no label."
 IGNORED = "Take the labels of -100 out before you look at smallest and largest."
 
 
@@ -46,7 +47,7 @@ def good(answer, rng, device):
 def dtype(answer, rng, device):
     y, k = labels(rng, device)
     kinds = (torch.int32, torch.int16, torch.int8, torch.float32, torch.float16, torch.bool)
-    for kind in rng.sample(kinds, 4):
+    for kind in kinds:
         judge(answer, y.to(kind), k, "dtype", hint="int64 and uint8 alone are right.")
     judge(answer, y.float()[:, None] / 0, k, "dtype")
 
@@ -71,8 +72,10 @@ def empty(answer, rng, device):
 
 @check("a label below 0", holds="a label that counts is below 0")
 def negative(answer, rng, device):
-    y, k = labels(rng, device, rng.choice([-1, -2, -99, -101]))
-    judge(answer, y, k, "negative")
+    for low in (-1, -99, -101, -rng.randint(102, 10**9)):
+        y, k = labels(rng, device, low)
+        judge(answer, y, k, "negative", NEGATIVE)
+    judge(answer, torch.tensor([-1, -3], device=device), k, "negative", NEGATIVE)
     y, k = labels(rng, device, -1, 99)
     judge(answer, y, k, "negative")
 
@@ -213,6 +216,29 @@ def audit(y, k):
     if not by_form(y) and counted(y).numel() and counted(y).max() > k:
         return "too-large"
     return by_form(y) or by_range(counted(y), k)
+
+
+@mutant("takes bool for a whole dtype of labels", caught_by=dtype)
+def audit(y, k):
+    return by_form(y.long() if y.dtype == torch.bool else y) or by_range(counted(y), k)
+
+
+@mutant("leaves out what is below -100", caught_by=negative)
+def audit(y, k):
+    return by_form(y) or by_range(y.long()[y.long() > -100], k)
+
+
+@mutant("says empty where all labels are negative", caught_by=negative)
+def audit(y, k):
+    if not by_form(y) and not (y.long() >= 0).any():
+        return "empty"
+    return by_form(y) or by_range(counted(y), k)
+
+
+@mutant("asks that each class occurs", caught_by=good)
+def audit(y, k):
+    said = by_form(y) or by_range(counted(y), k)
+    return "too-large" if said == "ok" and len(counted(y).unique()) < k else said
 
 
 @mutant("allows k itself", caught_by=too_large)
