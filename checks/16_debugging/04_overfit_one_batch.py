@@ -11,14 +11,20 @@ from tensortutor.checking import (
     background,
     check,
     equivalent,
+    expect_close,
     expect_equal,
+    expect_shape,
     expect_true,
     hinted,
     key_line_shown,
     mutant,
 )
 
-background("A call that may help")
+background(
+    "It ends above 1.4.",
+    "The model has a fault, and the test that should find it says True",
+    "A call that may help",
+)
 key_line_shown("Adam", because="the optimizer is given; the exercise is what is done with it")
 key_line_shown("cross_entropy", because="the loss is given; the exercise is its threshold")
 
@@ -33,11 +39,42 @@ equivalent(
     because="a comparison of a tensor of no dimension serves an if as well",
 )
 
+LAST = "Linear, ReLU, dropout, linear: cross_entropy takes the softmax itself."
 BOOL = "True and False themselves: no tensor, and no None where the loop ends."
 COPY = "Work on copy.deepcopy(model), made before the optimizer."
 STEP = "Clear the gradients before each backward, and let Adam, not AdamW, step the copy alone."
 ONCE = "One call of the model a step: the loss that is compared is the one that goes backward."
 ARRIVE = "A broken model's loss falls too. Compare with 0.05, over all steps."
+
+
+equivalent("with torch.no_grad():", "if True:", because="the figure is the same, with a graph")
+equivalent(
+    "with torch.no_grad():",
+    "with torch.enable_grad():",
+    because="the figure is the same, with a graph",
+)
+equivalent('plot(loss, title="loss")', "pass", because="the curve is for the eye")
+equivalent('plot(loss, title="loss")', "plot(loss)", because="the curve is for the eye")
+equivalent(
+    'x = torch.from_numpy(d["images"]).float().flatten(1) / 16',
+    'x = torch.from_numpy(d["images"]).flatten(1) / 16',
+    because="a division of whole numbers gives float32 too",
+)
+equivalent(
+    "return nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Dropout(0.3), nn.Linear(width, 10))",
+    "return nn.Sequential(nn.Linear(64, width), nn.Dropout(0.3), nn.ReLU(), nn.Linear(width, 10))",
+    because="dropout scales by a number that is not negative, and so does not change a sign",
+)
+equivalent(
+    "answers = can_overfit(build(64), *batch), can_overfit(no_way, *batch)",
+    "answers = can_overfit(build(63), *batch), can_overfit(no_way, *batch)",
+    because="a model of nearly the same width learns the batch as well",
+)
+equivalent(
+    "answers = can_overfit(build(64), *batch), can_overfit(no_way, *batch)",
+    "answers = can_overfit(build(65), *batch), can_overfit(no_way, *batch)",
+    because="a model of nearly the same width learns the batch as well",
+)
 
 
 def batch(rng, device):
@@ -49,6 +86,32 @@ def healthy(device, p=0.0):
     return nn.Sequential(
         nn.Linear(6, 64), nn.ReLU(), nn.Dropout(p), nn.Linear(64, 3)
     ).to(device)  # fmt: skip
+
+
+@check(
+    "build ends with its linear layer",
+    holds=[
+        "takes images (batch, 64) to scores (batch, 10)",
+        "a linear layer with width outputs, a ReLU, dropout of 0.3, a linear layer, and nothing",
+    ],
+)
+def built(answer, rng, device):
+    width = rng.randint(8, 50)
+    model = answer.build(width).to(device)
+    x = torch.rand(rng.randint(1, 9), 64, device=device)
+    linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    expect_equal(len(linears), 2, name="the number of linear layers", hint=LAST)
+    expect_equal(linears[0].out_features, width, name="the outputs of the first", hint=LAST)
+    drops = [m.p for m in model.modules() if isinstance(m, nn.Dropout)]
+    expect_equal(drops, [0.3], name="the dropout", hint="Dropout is no fault: eval mode ends it.")
+    with torch.no_grad():
+        wanted = linears[1](linears[0](x).relu())
+        got = model.eval()(x)
+    expect_shape(got, (len(x), 10), name="the scores", hint=LAST)
+    expect_close(got, wanted, name="the scores in eval mode", rtol=1e-4, atol=1e-5, hint=LAST)
+    with torch.no_grad():
+        dropped = (model.train()(x.repeat(9, 1)) == 0).any().item()
+    expect_true(not dropped, "scores are 0 in training", hint=LAST)
 
 
 @check("a healthy model can", holds="returns the bool True as soon as a loss is below 0.05")
@@ -90,7 +153,7 @@ class Counted(nn.Module):
 @check(
     "the steps of Adam",
     holds=[
-        "It trains on the batch by Adam with a learning rate of 0.01, and measures by",
+        "trains on the batch by Adam with a learning rate of 0.01, and measures by",
         "if none of the `steps` losses is",
     ],
 )
@@ -175,6 +238,30 @@ def no_grad(answer, rng, device):
     expect_true(off, "gradients are switched on afterwards", hint=hint)
 
 
+@check(
+    "the program ends with a loss below 0.3",
+    holds=[
+        "This program should end with a loss below 0.3 on all digits.",
+        "and leave data and training as they are",
+    ],
+)
+def program(answer, rng, device):
+    expect_equal(answer.answers, (True, False), name="answers", hint=ARRIVE)
+    expect_true(isinstance(answer.loss, float) and answer.loss < 0.3, f"loss is {answer.loss!r}")
+    hint = "Keep the data and the training."
+    expect_shape(answer.x, (1797, 64), name="x", hint=hint)
+    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
+    expect_equal(answer.y.dtype, torch.int64, name="the dtype of y", hint=hint)
+    for model in (answer.model, answer.no_way):
+        width = next(model.parameters()).shape
+        expect_equal(tuple(width), (64, 64), name="the first weight's shape", hint=hint)
+    expect_true(not answer.model.training, "the last loss was not taken in eval mode", hint=hint)
+    expect_equal(answer.no_way[1].dim, 1, name="the softmax of the broken model", hint=hint)
+    expect_equal(answer.step, 299, name="the last step", hint=hint)
+    expect_equal(len(answer.rows), 64, name="the size of a batch", hint=hint)
+    expect_equal(answer.opt.param_groups[0]["lr"], 0.01, name="the learning rate", hint=hint)
+
+
 @torch.enable_grad()
 def fit(model, x, y, steps, floor=0.05, lr=0.01):
     opt = torch.optim.Adam(model.parameters(), lr=lr)
@@ -186,6 +273,37 @@ def fit(model, x, y, steps, floor=0.05, lr=0.01):
         loss.backward()
         opt.step()
     return False
+
+
+@mutant("keeps the softmax", caught_by=built)
+def build(width):
+    return nn.Sequential(
+        nn.Linear(64, width), nn.ReLU(), nn.Dropout(0.3), nn.Linear(width, 10), nn.Softmax(1)
+    )
+
+
+@mutant("drops the dropout, so that the test needs no eval mode", caught_by=built)
+def build(width):
+    return nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
+
+
+@mutant("drops the ReLU", caught_by=built)
+def build(width):
+    return nn.Sequential(nn.Linear(64, width), nn.Dropout(0.3), nn.Linear(width, 10))
+
+
+@mutant("drops scores out", caught_by=built)
+def build(width):
+    return nn.Sequential(
+        nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10), nn.Dropout(0.3)
+    )  # fmt: skip
+
+
+@mutant("ends with a ReLU", caught_by=built)
+def build(width):
+    return nn.Sequential(
+        nn.Linear(64, width), nn.ReLU(), nn.Dropout(0.3), nn.Linear(width, 10), nn.ReLU()
+    )
 
 
 @mutant("trains the caller's model", caught_by=stays)
@@ -281,6 +399,21 @@ def can_overfit(model, x, y, steps=300):
 @hinted(1, reaches=broken)
 def can_overfit(model, x, y, steps=300):
     return fit(model, x, y, steps)
+
+
+class Scores(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.one, self.two = nn.Linear(64, width), nn.Linear(width, 10)
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, x):
+        return self.two(self.drop(F.relu(self.one(x))))
+
+
+@accepted("a class of its own")
+def build(width):
+    return Scores(width)
 
 
 @accepted("a helper with a decorator")
