@@ -1,12 +1,14 @@
 """Judges lessons/16_debugging/05_label_audit.md."""
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_equal,
     expect_true,
     expect_unchanged,
@@ -14,7 +16,14 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("Write audit(y, k) for the labels")
+background("It stops, because", "audit(y, k) judges the labels")
+equivalent('plot(loss, title="loss")', "pass", because="the curve is for the eye")
+equivalent('plot(loss, title="loss")', "plot(loss)", because="the curve is for the eye")
+equivalent(
+    'x = torch.from_numpy(d["images"]).float().flatten(1) / 16',
+    'x = torch.from_numpy(d["images"]).flatten(1) / 16',
+    because="a division of whole numbers gives float32 too",
+)
 
 ORDER = "Ask in the order of the list, and return at the first that fits."
 NEGATIVE = "Of the labels below 0, -100 alone means that there is no label."
@@ -151,6 +160,49 @@ def untouched(answer, rng, device):
     y, k = labels(rng, device, -100)
     with expect_unchanged(y):
         answer.audit(y, k)
+
+
+@check(
+    "the program names each set, and trains on two",
+    holds=[
+        "This program audits eight sets of labels, and trains on those that are in order.",
+        "Mend audit, and leave data and training as they are.",
+    ],
+)
+def program(answer, rng, device):
+    meant = ["ok", "ok", "dtype", "shape", "empty", "negative", "off-by-one", "too-large"]
+    expect_equal(answer.words, meant, name="words", hint=ORDER)
+    hint = "The faults are in audit."
+    expect_equal([m for m, _ in answer.sets], meant, name="the sets", hint=hint)
+    y = answer.y
+    wanted = [
+        y, torch.where(y > 4, -100, y), y.int(), y[:, None], torch.full_like(y, -100),
+        torch.where(y == 9, -1, y), y + 1, torch.where(y == 9, 10, y),
+    ]  # fmt: skip
+    for (_, got), right in zip(answer.sets, wanted):
+        expect_true(
+            got.dtype == right.dtype and torch.equal(got, right), "a set is another", hint=hint
+        )
+    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
+    for _ in range(3):
+        seed = rng.randint(0, 99)
+        torch.manual_seed(seed)
+        said = answer.train(y)
+        torch.manual_seed(seed)
+        expect_equal(said, f"loss {trained(answer.x, y):.2f}", name="what train returns", hint=hint)
+
+
+def trained(x, y):
+    """The last loss of the program's training as it is meant."""
+    model = nn.Linear(64, 10)
+    opt = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(100):
+        rows = torch.randperm(len(x))[:64]
+        loss = F.cross_entropy(model(x[rows]), y[rows])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss.item()
 
 
 def by_range(y, k):
