@@ -37,8 +37,12 @@ equivalent(
 
 STEPS = 40
 BLANK = "A row of equal values minus its mean is 0. Divide it by something that is not 0."
-SPREAD = "The root of the mean squared difference divides by the number of values, not one less."
+SPREAD = (
+    "Mean and spread are those of each row. The root of the mean squared difference "
+    "divides by the number of values, not one less."
+)
 KNOWN = "Divide the sum over the known labels by their number, which is at least 1 here."
+SUMS = "Minus the sum of p log p over the classes, with ln and no addend; then a mean over rows."
 BRANCH = "Compute log p from the scores at once; then no branch has to be hidden."
 
 
@@ -152,7 +156,7 @@ def plain(answer, rng, device):
     z = scores(rng, device, dtype=torch.float64)
     wanted = torch.distributions.Categorical(logits=z).entropy().mean()
     got = answer.entropy(z)
-    expect_close(got, wanted, name="the entropy", hint="A sum over the classes, a mean over rows.")
+    expect_close(got, wanted, name="the entropy", hint=SUMS)
     mine, right = torch.autograd.grad(got, z)[0], torch.autograd.grad(wanted, z)[0]
     expect_close(mine, right, name="the gradient of the entropy", hint=BRANCH)
 

@@ -105,7 +105,7 @@ def once(answer, rng, device):
     expect_equal(len(xb), held, name="the number of test rows", hint="The test part has held rows.")
     numbers = torch.cat([xa[:, 0], xb[:, 0]]).sort().values
     hint = "A row that is in both parts is a leak; a row that is in none is lost."
-    expect_close(numbers, x[:, 0], name="the rows of both parts, sorted", hint=hint)
+    expect_close(numbers, x[:, 0], name="the rows of both parts", hint=hint, shape_hint=hint)
 
 
 @check("x and y keep their values", holds="The tensors that came in keep their values.")
