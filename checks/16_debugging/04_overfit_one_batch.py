@@ -132,6 +132,26 @@ def broken(answer, rng, device):
         expect_true(got is False, f"a broken model gets {got!r}", hint=ARRIVE)
 
 
+@check(
+    "the caller's model stays",
+    holds="the caller's model keeps its weights, its gradients and its mode",
+)
+def stays(answer, rng, device):
+    for mode in (True, False):
+        model = healthy(device).train(mode)
+        before = [p.detach().clone() for p in model.parameters()]
+        grads = [torch.randn_like(p) for p in model.parameters()]
+        for p, g in zip(model.parameters(), grads):
+            p.grad = g.clone()
+        answer.can_overfit(model, *batch(rng, device), steps=3)
+        same = all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
+        expect_true(same, "the weights of the model changed", hint=COPY)
+        kept = [p.grad is not None and torch.equal(p.grad, g)
+                for p, g in zip(model.parameters(), grads)]  # fmt: skip
+        expect_true(all(kept), "the gradients of the model changed", hint=COPY)
+        expect_equal(model.training, mode, name="model.training afterwards", hint=COPY)
+
+
 class Counted(nn.Module):
     """Notes the losses' scores of each call in a list that copies share."""
 
@@ -197,26 +217,6 @@ def default(answer, rng, device):
     nn.init.constant_(model.inner[0].bias, -1e4)
     answer.can_overfit(model, *batch(rng, device))
     expect_equal(len(seen), 300, name="the number of calls of a model that cannot", hint=ARRIVE)
-
-
-@check(
-    "the caller's model stays",
-    holds="the caller's model keeps its weights, its gradients and its mode",
-)
-def stays(answer, rng, device):
-    for mode in (True, False):
-        model = healthy(device).train(mode)
-        before = [p.detach().clone() for p in model.parameters()]
-        grads = [torch.randn_like(p) for p in model.parameters()]
-        for p, g in zip(model.parameters(), grads):
-            p.grad = g.clone()
-        answer.can_overfit(model, *batch(rng, device), steps=3)
-        same = all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
-        expect_true(same, "the weights of the model changed", hint=COPY)
-        kept = [p.grad is not None and torch.equal(p.grad, g)
-                for p, g in zip(model.parameters(), grads)]  # fmt: skip
-        expect_true(all(kept), "the gradients of the model changed", hint=COPY)
-        expect_equal(model.training, mode, name="model.training afterwards", hint=COPY)
 
 
 @check("dropout is off", holds="It trains a deep copy in eval mode")
