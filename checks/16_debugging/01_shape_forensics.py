@@ -13,6 +13,7 @@ from tensortutor.checking import (
     expect_equal,
     expect_shape,
     expect_true,
+    expect_unchanged,
     hinted,
     key_line_shown,
     mutant,
@@ -55,6 +56,9 @@ equivalent(
 FLATTEN = "The batch is axis 0, and no module of this model may touch it."
 SIDE = "A window of 3 without padding takes 2 off each side; cells of 2 halve what is left."
 MEET = "Both sides of == have the shape (batch,)."
+SHARE = "The mean of the matches, from 0 to 1. " + MEET
+FLOAT = "`.item()` makes a float of a tensor with one value."
+KEEP = "One convolution of 8 windows, one linear layer, both with a bias: no other parameters."
 
 
 def images(rng, device, size=None, batch=None):
@@ -65,11 +69,8 @@ def images(rng, device, size=None, batch=None):
 
 @check("the program reaches 0.9", holds="This program should print an accuracy above 0.9.")
 def score(answer, rng, device):
-    expect_true(
-        isinstance(answer.score, float) and answer.score > 0.9,
-        f"score is {answer.score!r}",
-        hint=MEET,
-    )
+    expect_true(isinstance(answer.score, float), f"score is {answer.score!r}", hint=FLOAT)
+    expect_true(answer.score > 0.9, f"score is {answer.score!r}", hint=MEET)
 
 
 @check(
@@ -115,7 +116,7 @@ def one(answer, rng, device):
     expect_shape(z, (1, 4), name="the scores of one image", hint=FLATTEN)
     z = torch.randn(1, 5, device=device)
     got = answer.accuracy(z, z.argmax(1))
-    expect_equal(got, 1.0, name="the accuracy of one right answer", hint=MEET)
+    expect_equal(got, 1.0, name="the accuracy of one right answer", hint=SHARE)
 
 
 @check(
@@ -132,26 +133,37 @@ def apart(answer, rng, device):
 
 @check(
     "the layers are kept",
-    holds="one convolution with 8 windows of 3 by 3 and no padding, a maximum over cells of 2 by 2",
+    holds="one convolution with 8 windows of 3 by 3 and no padding, a ReLU, a maximum over whole",
 )
 def layers(answer, rng, device):
-    x, size = images(rng, device)
+    even = 2 * rng.randint(4, 9)
+    for size in (even, even + 1):
+        same_layers(answer, rng, device, size)
+
+
+def same_layers(answer, rng, device, size):
+    x, _ = images(rng, device, size)
     classes = rng.randint(2, 9)
     model = answer.build(size, classes).to(device)
     model(x)
     side = (size - 2) // 2
     wanted = 8 * 9 + 8 + classes * 8 * side * side + classes
     got = sum(p.numel() for p in model.parameters())
-    expect_equal(got, wanted, name=f"the number of parameters for size {size}", hint=SIDE)
     convs = [m for m in model.modules() if isinstance(m, nn.Conv2d)]
-    expect_equal(len(convs), 1, name="the number of convolutions")
-    kept = (convs[0].padding in (0, (0, 0))) and convs[0].kernel_size == (3, 3)
+    linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    expect_equal(len(convs), 1, name="the number of convolutions", hint=KEEP)
+    expect_equal(len(linears), 1, name="the number of linear layers", hint=KEEP)
+    expect_equal(convs[0].out_channels, 8, name="the windows of the convolution", hint=KEEP)
+    kept = convs[0].padding in (0, (0, 0), "valid") and convs[0].kernel_size == (3, 3)
     expect_true(kept, "the convolution has another window or padding", hint=SIDE)
-    *_, linear = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    expect_true(convs[0].bias is not None, "the convolution has lost its bias", hint=KEEP)
+    expect_equal(got, wanted, name=f"the number of parameters for size {size}", hint=SIDE)
+    (linear,) = linears
     x = torch.randn(2, 1, size, size, device=device)
     with torch.no_grad():
         features = F.max_pool2d(convs[0](x).relu(), 2).flatten(1)
-        expect_close(model(x), linear(features), name="the scores", hint="Keep the layers' order.")
+        hint = "Convolution, ReLU, largest of each cell, linear layer, and no other."
+        expect_close(model(x), linear(features), name="the scores", hint=hint)
 
 
 @check(
@@ -162,14 +174,23 @@ def layers(answer, rng, device):
     ],
 )
 def share(answer, rng, device):
-    n, k = rng.randint(5, 40), rng.randint(3, 9)
+    n, k = rng.randint(20, 40), rng.randint(11, 15)
     z = torch.randn(n, k, device=device, dtype=rng.choice([torch.float32, torch.float64]))
+    z[-1, -1] = 9.0
     y = z.argmax(1)
-    wrong = rng.randint(1, n - 1)
+    wrong = rng.randint(1, n // 3)
     y[:wrong] = (y[:wrong] + 1) % k
     got = answer.accuracy(z, y)
-    expect_true(isinstance(got, float), "accuracy does not return a float")
-    expect_close(torch.tensor(got), torch.tensor((n - wrong) / n), name="the accuracy", hint=MEET)
+    expect_true(isinstance(got, float), "accuracy does not return a float", hint=FLOAT)
+    expect_close(torch.tensor(got), torch.tensor((n - wrong) / n), name="the accuracy", hint=SHARE)
+
+
+@check("scores and labels stay", holds="Both keep their values.", both_sides=True)
+def untouched(answer, rng, device):
+    z = torch.randn(9, 5, device=device)
+    y = torch.randint(5, (9,), device=device)
+    with expect_unchanged(z, y):
+        answer.accuracy(z, y)
 
 
 @mutant("flattens the batch too", caught_by=digits)
@@ -214,6 +235,35 @@ def build(size, classes):
     )  # fmt: skip
 
 
+@mutant("rounds the number of cells up", caught_by=layers)
+def build(size, classes):
+    side = (size - 1) // 2
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True), nn.Flatten(),
+        nn.Linear(8 * side * side, classes),
+    )  # fmt: skip
+
+
+@mutant("takes another activation", caught_by=layers)
+def build(size, classes):
+    side = (size - 2) // 2
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.GELU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(8 * side * side, classes),
+    )  # fmt: skip
+
+
+@mutant("looks at ten classes", caught_by=share)
+def accuracy(z, y):
+    return (z[:, :10].argmax(1) == y).float().mean().item()
+
+
+@mutant("subtracts in place", caught_by=untouched)
+def accuracy(z, y):
+    z -= z.max(1, keepdim=True).values
+    return (z.argmax(1) == y).float().mean().item()
+
+
 @mutant("compares each answer with every label", caught_by=share)
 def accuracy(z, y):
     return (z.argmax(1, keepdim=True) == y).float().mean().item()
@@ -241,6 +291,15 @@ def build(size, classes):
     return nn.Sequential(
         nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(1),
         nn.Linear(8 * side * side, classes),
+    )  # fmt: skip
+
+
+@accepted("names the padding, and takes the maximum before the ReLU")
+def build(size, classes):
+    side = size // 2 - 1
+    return nn.Sequential(
+        nn.Conv2d(1, 8, (3, 3), padding="valid"), nn.MaxPool2d((2, 2)), nn.ReLU(),
+        nn.Flatten(start_dim=1), nn.Linear(side**2 * 8, classes),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from tensortutor.checking import (
     expect_close,
     expect_equal,
     expect_true,
+    expect_unchanged,
     hinted,
     mutant,
 )
@@ -36,8 +37,12 @@ equivalent(
 
 STEPS = 40
 BLANK = "A row of equal values minus its mean is 0. Divide it by something that is not 0."
-SPREAD = "The root of the mean squared difference divides by the number of values, not one less."
+SPREAD = (
+    "Mean and spread are those of each row. The root of the mean squared difference "
+    "divides by the number of values, not one less."
+)
 KNOWN = "Divide the sum over the known labels by their number, which is at least 1 here."
+SUMS = "Minus the sum of p log p over the classes, with ln and no addend; then a mean over rows."
 BRANCH = "Compute log p from the scores at once; then no branch has to be hidden."
 
 
@@ -71,7 +76,7 @@ def scores(rng, device, n=None, dtype=torch.float32):
 
 @check(
     "every loss of the program is finite, and its data are as they were",
-    holds="Mend them, and leave data and training as they are.",
+    holds="Mend them, and leave data",
 )
 def whole(answer, rng, device):
     expect_equal(answer.bad, 0, name="the number of losses that are not finite")
@@ -80,11 +85,6 @@ def whole(answer, rng, device):
     expect_true(1300 < unknown < 1550, f"{unknown} labels are unknown now", hint="Keep the data.")
     expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint="Keep the data.")
     expect_true(not answer.x[::50].any(), "the blank images have values", hint="Keep the data.")
-    wanted = first_losses(answer.x, answer.y)
-    expect_close(
-        answer.losses[:STEPS].float(), wanted, name="the first losses", rtol=1e-3, atol=1e-4,
-        hint="Keep model, optimizer and batches.",
-    )  # fmt: skip
 
 
 @check(
@@ -102,7 +102,10 @@ def rows(answer, rng, device):
     expect_close(answer.standardise(small), wanted, rtol=1e-3, atol=1e-3, hint=SPREAD)
 
 
-@check("a row of equal values becomes 0", holds="A row whose values are all equal becomes")
+@check(
+    "a row of equal values becomes 0",
+    holds="A row that is one whole number throughout, such as a blank image, becomes 0.",
+)
 def blank(answer, rng, device):
     x = torch.randn(4, 16, device=device)
     x[1], x[3] = 0.0, float(rng.randint(1, 5))
@@ -110,6 +113,13 @@ def blank(answer, rng, device):
     expect_close(got[[1, 3]], torch.zeros(2, 16, device=device), name="the blank rows", hint=BLANK)
     wanted = (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True, correction=0)
     expect_close(got[[0, 2]], wanted[[0, 2]], name="the other rows", rtol=1e-4, hint=SPREAD)
+
+
+@check("x keeps its values", holds="`x` keeps its values.")
+def untouched(answer, rng, device):
+    x = torch.randn(3, 8, device=device)
+    with expect_unchanged(x):
+        answer.standardise(x)
 
 
 @check(
@@ -146,19 +156,20 @@ def plain(answer, rng, device):
     z = scores(rng, device, dtype=torch.float64)
     wanted = torch.distributions.Categorical(logits=z).entropy().mean()
     got = answer.entropy(z)
-    expect_close(got, wanted, name="the entropy", hint="A sum over the classes, a mean over rows.")
+    expect_close(got, wanted, name="the entropy", hint=SUMS)
     mine, right = torch.autograd.grad(got, z)[0], torch.autograd.grad(wanted, z)[0]
     expect_close(mine, right, name="the gradient of the entropy", hint=BRANCH)
 
 
 @check(
     "scores far apart",
-    holds="Value and gradient are finite for finite scores, however far apart.",
+    holds="Value and gradient are finite for scores from -1e30 to 1e30, however far apart.",
     both_sides=True,
 )
 def far(answer, rng, device):
     for apart in (rng.uniform(80, 120), rng.uniform(200, 900), 1e30):
         z = torch.zeros(2, 3, device=device)
+        z[0] = -apart
         z[0, rng.randint(0, 2)] = apart
         z.requires_grad_()
         got = answer.entropy(z)
@@ -166,6 +177,15 @@ def far(answer, rng, device):
         expect_close(got, wanted, name=f"the entropy with {apart:.3g}", hint=BRANCH)
         got.backward()
         expect_close(z.grad, torch.zeros_like(z), name="the gradient", atol=1e-5, hint=BRANCH)
+
+
+@check("the training is as it was", holds="leave data and training as they are")
+def training(answer, rng, device):
+    wanted = first_losses(answer.x, answer.y)
+    expect_close(
+        answer.losses[:STEPS].float(), wanted, name="the first losses", rtol=1e-3, atol=1e-4,
+        hint="Keep model, optimizer and batches.",
+    )  # fmt: skip
 
 
 @mutant("divides by the spread of n - 1", caught_by=rows)
@@ -194,6 +214,33 @@ def standardise(x):
     centred = x - x.mean(1, keepdim=True)
     spread = centred.square().mean(1, keepdim=True).sqrt()
     return torch.where(spread > 0, centred / spread, x)
+
+
+@mutant("centres in place", caught_by=untouched)
+def standardise(x):
+    x -= x.mean(1, keepdim=True)
+    return x / x.square().mean(1, keepdim=True).sqrt().clamp(min=1e-6)
+
+
+@mutant("gives each row the scale of its variance", caught_by=rows)
+def standardise(x):
+    return (x - x.mean(1, keepdim=True)) / x.var(1, keepdim=True, correction=0).clamp(min=1e-6)
+
+
+@mutant("returns a number of Python where no label is known", caught_by=unknown)
+def loss_of(z, y):
+    return F.cross_entropy(z, y) if (y != -100).any() else 0.0
+
+
+@mutant("asks entr, whose derivative at 0 is infinite", caught_by=far)
+def entropy(z):
+    return torch.special.entr(z.softmax(1)).sum(1).mean()
+
+
+@mutant("lets p pass no gradient", caught_by=plain)
+def entropy(z):
+    logp = z.log_softmax(1)
+    return -(logp.detach().exp() * logp).sum(1).mean()
 
 
 @mutant("divides by the size of the batch", caught_by=known)
@@ -275,3 +322,23 @@ def loss_of(z, y):
 def entropy(z):
     logp = z - z.logsumexp(1, keepdim=True)
     return (-logp.exp() * logp).sum(1).mean()
+
+
+@accepted("replaces what 0 / 0 gave, and the cross-entropy of the scores with their own softmax")
+def standardise(x):
+    spread = x.std(1, correction=0, keepdim=True)
+    return torch.nan_to_num((x - x.mean(1, keepdim=True)) / spread)
+
+
+def loss_of(z, y):
+    return F.cross_entropy(z, y).nan_to_num()
+
+
+def entropy(z):
+    return F.cross_entropy(z, z.softmax(1))
+
+
+@accepted("detaches log p, whose gradient adds up to 0 over the classes")
+def entropy(z):
+    logp = z.log_softmax(1)
+    return -(logp.exp() * logp.detach()).sum(1).mean()

@@ -37,9 +37,14 @@ equivalent(
 equivalent('plot(loss, title="loss")', "pass", because="the curve is for the eye")
 equivalent('plot(loss, title="loss")', "plot(loss)", because="the curve is for the eye")
 
-LIST = "A module finds layers in a ModuleList or a Sequential, not in a plain list."
+LIST = (
+    "A module finds layers in a ModuleList or a Sequential, not in a plain list. "
+    "Each block is a layer of its own, with a bias."
+)
+HE = "The faults lie elsewhere: nn.init.kaiming_normal_ on the weight of each block stays."
 CUT = "h.data and h.detach() hand on the numbers without the history."
-BIAS = "A bias of -3 closes a ReLU for all inputs that are usual."
+BIAS = "Set each block's bias to 0: one of -3 closes its ReLU for the usual inputs."
+ORDER = "first, ReLU, each block in its order and a ReLU after it, head and nothing after it."
 
 
 def layers_of(net):
@@ -48,10 +53,20 @@ def layers_of(net):
     return [net.first, *inner, net.head]
 
 
-@check("every parameter is one of the model's", holds="Every parameter of every layer is one of")
+@check(
+    "every parameter is one of the model's",
+    holds=[
+        "Every parameter of every layer is one of the model's parameters",
+        "its name begins with first, blocks or head",
+    ],
+    both_sides=True,
+)
 def registered(answer, rng, device):
-    depth = rng.randint(1, 6)
-    net = answer.Net(depth)
+    for depth in (rng.randint(1, 2), rng.randint(4, 6)):
+        counted(answer.Net(depth), depth)
+
+
+def counted(net, depth):
     got = sum(p.numel() for p in net.parameters())
     wanted = 64 * 32 + 32 + depth * (32 * 32 + 32) + 32 * 10 + 10
     expect_equal(got, wanted, name=f"the number of parameters with {depth} blocks", hint=LIST)
@@ -75,9 +90,9 @@ def biases(answer, rng, device):
 def spread(answer, rng, device):
     weights = torch.stack([layer.weight for layer in layers_of(answer.Net(8))[1:-1]])
     wanted = torch.tensor((2 / 32) ** 0.5)
-    expect_close(weights.std(), wanted, name="the spread of the weights", rtol=0.08)
+    expect_close(weights.std(), wanted, name="the spread of the weights", rtol=0.08, hint=HE)
     uniform = weights.abs().max() < 2.5 * wanted
-    expect_true(not bool(uniform), "the weights are not drawn from a normal distribution")
+    expect_true(not bool(uniform), "the weights are not from a normal distribution", hint=HE)
 
 
 @check(
@@ -90,6 +105,8 @@ def reaches(answer, rng, device):
     x = torch.randn(256, 64, device=device, requires_grad=True)
     net(x).square().sum().backward()
     for name, p in net.named_parameters():
+        frozen = "Each parameter asks for a gradient: requires_grad stays True."
+        expect_true(p.requires_grad, f"{name} does not ask for a gradient", hint=frozen)
         expect_true(p.grad is not None, f"{name} has no gradient", hint=CUT)
         expect_true(bool(p.grad.any()), f"the gradient of {name} is all zeros", hint=BIAS)
     expect_true(x.grad is not None and bool(x.grad.any()), "the input has no gradient", hint=CUT)
@@ -104,12 +121,11 @@ def reaches(answer, rng, device):
         "takes images (batch, 64) and returns scores (batch, 10)",
         "It applies first, then depth blocks, then head.",
         "After first and after each block comes a ReLU.",
-        "The names first, blocks and head stay.",
     ],
     both_sides=True,
 )
 def scores(answer, rng, device):
-    depth = rng.randint(1, 5)
+    depth = rng.randint(2, 5)
     net = answer.Net(depth).to(device)
     x = torch.randn(rng.randint(1, 9), 64, device=device)
     got = net(x)
@@ -120,7 +136,7 @@ def scores(answer, rng, device):
         h = x
         for layer in hidden:
             h = layer(h).relu()
-        expect_close(got, head(h), name="the scores", rtol=1e-4, atol=1e-5)
+        expect_close(got, head(h), name="the scores", rtol=1e-4, atol=1e-5, hint=ORDER)
 
 
 @check("the program learns", holds="Mend all three, and leave data and training as they are.")
@@ -172,6 +188,60 @@ class Net(nn.Module):
         h = self.first(x).relu()
         for layer in self.blocks:
             h = layer(h.detach()).relu()
+        return self.head(h)
+
+
+@mutant("has three blocks, whatever depth says", caught_by=registered)
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.first = nn.Linear(64, 32)
+        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(3))
+        self.head = nn.Linear(32, 10)
+        for layer in self.blocks:
+            nn.init.kaiming_normal_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x):
+        h = self.first(x).relu()
+        for layer in self.blocks:
+            h = layer(h).relu()
+        return self.head(h)
+
+
+@mutant("applies the blocks from the last to the first", caught_by=scores)
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.first = nn.Linear(64, 32)
+        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
+        self.head = nn.Linear(32, 10)
+        for layer in self.blocks:
+            nn.init.kaiming_normal_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x):
+        h = self.first(x).relu()
+        for layer in reversed(self.blocks):
+            h = layer(h).relu()
+        return self.head(h)
+
+
+@mutant("takes the biases away from training", caught_by=reaches)
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.first = nn.Linear(64, 32)
+        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
+        self.head = nn.Linear(32, 10)
+        for layer in self.blocks:
+            nn.init.kaiming_normal_(layer.weight)
+            layer.bias = nn.Parameter(torch.zeros(32), requires_grad=False)
+
+    def forward(self, x):
+        h = self.first(x).relu()
+        for layer in self.blocks:
+            h = layer(h).relu()
         return self.head(h)
 
 

@@ -1,12 +1,14 @@
 """Judges lessons/16_debugging/05_label_audit.md."""
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from tensortutor.checking import (
     accepted,
     background,
     check,
+    equivalent,
     expect_equal,
     expect_true,
     expect_unchanged,
@@ -14,9 +16,17 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("Write audit(y, k) for the labels")
+background("It stops, because", "audit(y, k) judges the labels")
+equivalent('plot(loss, title="loss")', "pass", because="the curve is for the eye")
+equivalent('plot(loss, title="loss")', "plot(loss)", because="the curve is for the eye")
+equivalent(
+    'x = torch.from_numpy(d["images"]).float().flatten(1) / 16',
+    'x = torch.from_numpy(d["images"]).flatten(1) / 16',
+    because="a division of whole numbers gives float32 too",
+)
 
 ORDER = "Ask in the order of the list, and return at the first that fits."
+NEGATIVE = "Of the labels below 0, -100 alone means that there is no label."
 IGNORED = "Take the labels of -100 out before you look at smallest and largest."
 
 
@@ -46,7 +56,7 @@ def good(answer, rng, device):
 def dtype(answer, rng, device):
     y, k = labels(rng, device)
     kinds = (torch.int32, torch.int16, torch.int8, torch.float32, torch.float16, torch.bool)
-    for kind in rng.sample(kinds, 4):
+    for kind in kinds:
         judge(answer, y.to(kind), k, "dtype", hint="int64 and uint8 alone are right.")
     judge(answer, y.float()[:, None] / 0, k, "dtype")
 
@@ -71,8 +81,10 @@ def empty(answer, rng, device):
 
 @check("a label below 0", holds="a label that counts is below 0")
 def negative(answer, rng, device):
-    y, k = labels(rng, device, rng.choice([-1, -2, -99, -101]))
-    judge(answer, y, k, "negative")
+    for low in (-1, -99, -101, -rng.randint(102, 10**9)):
+        y, k = labels(rng, device, low)
+        judge(answer, y, k, "negative", NEGATIVE)
+    judge(answer, torch.tensor([-1, -3], device=device), k, "negative", NEGATIVE)
     y, k = labels(rng, device, -1, 99)
     judge(answer, y, k, "negative")
 
@@ -150,6 +162,49 @@ def untouched(answer, rng, device):
         answer.audit(y, k)
 
 
+@check(
+    "the program names each set, and trains on two",
+    holds=[
+        "This program audits eight sets of labels, and trains on those that are in order.",
+        "Mend audit, and leave data and training as they are.",
+    ],
+)
+def program(answer, rng, device):
+    meant = ["ok", "ok", "dtype", "shape", "empty", "negative", "off-by-one", "too-large"]
+    expect_equal(answer.words, meant, name="words", hint=ORDER)
+    hint = "The faults are in audit."
+    expect_equal([m for m, _ in answer.sets], meant, name="the sets", hint=hint)
+    y = answer.y
+    wanted = [
+        y, torch.where(y > 4, -100, y), y.int(), y[:, None], torch.full_like(y, -100),
+        torch.where(y == 9, -1, y), y + 1, torch.where(y == 9, 10, y),
+    ]  # fmt: skip
+    for (_, got), right in zip(answer.sets, wanted):
+        expect_true(
+            got.dtype == right.dtype and torch.equal(got, right), "a set is another", hint=hint
+        )
+    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
+    for _ in range(3):
+        seed = rng.randint(0, 99)
+        torch.manual_seed(seed)
+        said = answer.train(y)
+        torch.manual_seed(seed)
+        expect_equal(said, f"loss {trained(answer.x, y):.2f}", name="what train returns", hint=hint)
+
+
+def trained(x, y):
+    """The last loss of the program's training as it is meant."""
+    model = nn.Linear(64, 10)
+    opt = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(100):
+        rows = torch.randperm(len(x))[:64]
+        loss = F.cross_entropy(model(x[rows]), y[rows])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss.item()
+
+
 def by_range(y, k):
     if y.numel() == 0:
         return "empty"
@@ -213,6 +268,29 @@ def audit(y, k):
     if not by_form(y) and counted(y).numel() and counted(y).max() > k:
         return "too-large"
     return by_form(y) or by_range(counted(y), k)
+
+
+@mutant("takes bool for a whole dtype of labels", caught_by=dtype)
+def audit(y, k):
+    return by_form(y.long() if y.dtype == torch.bool else y) or by_range(counted(y), k)
+
+
+@mutant("leaves out what is below -100", caught_by=negative)
+def audit(y, k):
+    return by_form(y) or by_range(y.long()[y.long() > -100], k)
+
+
+@mutant("says empty where all labels are negative", caught_by=negative)
+def audit(y, k):
+    if not by_form(y) and not (y.long() >= 0).any():
+        return "empty"
+    return by_form(y) or by_range(counted(y), k)
+
+
+@mutant("asks that each class occurs", caught_by=good)
+def audit(y, k):
+    said = by_form(y) or by_range(counted(y), k)
+    return "too-large" if said == "ok" and len(counted(y).unique()) < k else said
 
 
 @mutant("allows k itself", caught_by=too_large)

@@ -1,5 +1,7 @@
 """Judges lessons/16_debugging/06_silent_faults.md."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -13,6 +15,7 @@ from tensortutor.checking import (
     expect_equal,
     expect_shape,
     expect_true,
+    expect_unchanged,
     hinted,
     key_line_shown,
     mutant,
@@ -49,6 +52,8 @@ equivalent('plot(loss, title="loss")', "plot(loss)", because="the title is for t
 
 PAIR = "One order of the rows, and x and y are both indexed with it."
 STEP = "The scheduler steps once an epoch, behind the loop over batches."
+FLOAT = "`.item()` makes a float of a tensor with one value."
+SHARE = "The mean of the matches, from 0 to 1, measured in eval mode."
 MODE = "Note model.training, call eval(), and set the mode back at the end."
 
 
@@ -72,32 +77,6 @@ def rows(rng, device):
     x = torch.randn(n, features, device=device)
     x[:, 0] = torch.arange(n, device=device)
     return x, torch.randint(4, (n,), device=device)
-
-
-@check("the program reaches 0.95", holds="This program should end with a test accuracy above 0.95.")
-def score(answer, rng, device):
-    expect_true(
-        isinstance(answer.score, float) and answer.score > 0.95,
-        f"score is {answer.score!r}",
-        hint="Mend one function after the other, and watch the score.",
-    )
-
-
-@check("the rest is as it was", holds="Mend all three, and leave the rest as it is.")
-def as_before(answer, rng, device):
-    hint = "The faults are in split, train and accuracy."
-    expect_shape(answer.xa, (1197, 64), name="xa", hint=hint)
-    expect_equal(answer.xa.max().item(), 1.0, name="the largest value of xa", hint=hint)
-    expect_shape(answer.ya, (1197,), name="ya", hint=hint)
-    expect_shape(answer.yb, (600,), name="yb", hint=hint)
-    expect_equal(answer.ya.dtype, torch.int64, name="the dtype of ya", hint=hint)
-    expect_equal(len(answer.rates), 15, name="the number of epochs", hint=hint)
-    expect_shape(answer.model(answer.xb[:3]), (3, 10), name="the scores of 3 images", hint=hint)
-    kinds = [type(m) for m in answer.model]
-    wanted = [nn.Linear, nn.ReLU, nn.Dropout, nn.Linear]
-    expect_equal(kinds, wanted, name="the modules", hint=hint)
-    drops = [m.p for m in answer.model.modules() if isinstance(m, nn.Dropout)]
-    expect_equal(drops, [0.7], name="the dropout of the model", hint=hint)
 
 
 @check("each row keeps its label", holds="Each row keeps its own label.", both_sides=True)
@@ -126,7 +105,14 @@ def once(answer, rng, device):
     expect_equal(len(xb), held, name="the number of test rows", hint="The test part has held rows.")
     numbers = torch.cat([xa[:, 0], xb[:, 0]]).sort().values
     hint = "A row that is in both parts is a leak; a row that is in none is lost."
-    expect_close(numbers, x[:, 0], name="the rows of both parts, sorted", hint=hint)
+    expect_close(numbers, x[:, 0], name="the rows of both parts", hint=hint, shape_hint=hint)
+
+
+@check("x and y keep their values", holds="The tensors that came in keep their values.")
+def untouched(answer, rng, device):
+    x, y = rows(rng, device)
+    with expect_unchanged(x, y):
+        answer.split(x, y, rng.randint(1, 99))
 
 
 @check("the rows are shuffled", holds="shuffles the rows")
@@ -153,6 +139,7 @@ def rates(answer, rng, device):
     expect_true(
         isinstance(got, list) and all(isinstance(r, float) for r in got),
         "train does not return a list of floats",
+        hint=FLOAT,
     )
     wanted = torch.tensor([0.2 * 0.9**k for k in range(epochs)])
     expect_close(torch.tensor(got), wanted, name="the rates", hint=STEP, rtol=1e-4)
@@ -161,10 +148,11 @@ def rates(answer, rng, device):
 @check("one rate in an epoch", holds="Within an epoch the rate is the same for all batches.")
 def constant(answer, rng, device):
     n, epochs = 64 * rng.randint(3, 6), rng.randint(2, 4)
-    used, first = [], torch.optim.SGD.step
+    used, momenta, first = [], set(), torch.optim.SGD.step
 
     def step(self, *args, **kwargs):
         used.append(self.param_groups[0]["lr"])
+        momenta.add(self.param_groups[0]["momentum"])
         return first(self, *args, **kwargs)
 
     x, y = torch.randn(n, 3, device=device), torch.randint(4, (n,), device=device)
@@ -175,8 +163,8 @@ def constant(answer, rng, device):
         torch.optim.SGD.step = first
     expect_equal(len(used), epochs * n // 64, name="the number of steps", hint=STEP)
     wanted = [0.2 * 0.9**k for k in range(epochs) for _ in range(n // 64)]
-    hint = STEP
-    expect_close(torch.tensor(used), torch.tensor(wanted), name="the rate of each batch", hint=hint)
+    expect_close(torch.tensor(used), torch.tensor(wanted), name="the rate of each batch", hint=STEP)
+    expect_equal(momenta, {0.9}, name="the momentum", hint="The optimizer is right as it is.")
 
 
 @check("training is as it was", holds="leave the rest as it is")
@@ -208,8 +196,8 @@ def share(answer, rng, device):
     wrong = rng.randint(1, n // 3)
     y[:wrong] = (y[:wrong] + 1) % k
     got = answer.accuracy(model.train(), x, y)
-    expect_true(isinstance(got, float), "accuracy does not return a float", hint=MODE)
-    expect_close(torch.tensor(got), torch.tensor((n - wrong) / n), name="the accuracy", hint=MODE)
+    expect_true(isinstance(got, float), "accuracy does not return a float", hint=FLOAT)
+    expect_close(torch.tensor(got), torch.tensor((n - wrong) / n), name="the accuracy", hint=SHARE)
     expect_equal(answer.accuracy(model, x[-1:], y[-1:]), 1.0, name="the accuracy of one row")
 
 
@@ -225,6 +213,30 @@ def mode(answer, rng, device):
         answer.accuracy(model, torch.randn(6, 3, device=device), y)
         expect_equal(model.training, came, name="model.training afterwards", hint=MODE)
         expect_equal(model.drop.training, came, name="the mode of its dropout", hint=MODE)
+
+
+@check("the program reaches 0.95", holds="This program should end with a test accuracy above 0.95.")
+def score(answer, rng, device):
+    hint = "Mend one function after the other, and watch the score."
+    expect_true(isinstance(answer.score, float), f"score is {answer.score!r}", hint=FLOAT)
+    expect_true(answer.score > 0.95, f"score is {answer.score!r}", hint=hint)
+
+
+@check("the rest is as it was", holds="Mend all three, and leave the rest as it is.")
+def as_before(answer, rng, device):
+    hint = "The faults are in split, train and accuracy."
+    expect_shape(answer.xa, (1197, 64), name="xa", hint=hint)
+    expect_equal(answer.xa.max().item(), 1.0, name="the largest value of xa", hint=hint)
+    expect_shape(answer.ya, (1197,), name="ya", hint=hint)
+    expect_shape(answer.yb, (600,), name="yb", hint=hint)
+    expect_equal(answer.ya.dtype, torch.int64, name="the dtype of ya", hint=hint)
+    expect_equal(len(answer.rates), 15, name="the number of epochs", hint=hint)
+    expect_shape(answer.model(answer.xb[:3]), (3, 10), name="the scores of 3 images", hint=hint)
+    kinds = [type(m) for m in answer.model]
+    wanted = [nn.Linear, nn.ReLU, nn.Dropout, nn.Linear]
+    expect_equal(kinds, wanted, name="the modules", hint=hint)
+    drops = [m.p for m in answer.model.modules() if isinstance(m, nn.Dropout)]
+    expect_equal(drops, [0.7], name="the dropout of the model", hint=hint)
 
 
 def fit(model, x, y, epochs, rate=0.2, keep=0.9, per_step=False, mode=True):
@@ -271,6 +283,27 @@ def split(x, y, held):
     return x[held:], y[held:], x[:held], y[:held]
 
 
+@mutant("shuffles the caller's tensors", caught_by=untouched)
+def split(x, y, held):
+    order = torch.randperm(len(x))
+    x.copy_(x[order])
+    y.copy_(y[order])
+    return x[held:], y[held:], x[:held], y[:held]
+
+
+@mutant("loses a row between the parts", caught_by=once)
+def split(x, y, held):
+    order = torch.randperm(len(x))
+    x, y = x[order], y[order]
+    return x[held + 1 :], y[held + 1 :], x[:held], y[:held]
+
+
+@mutant("spreads the decay over the batches of an epoch", caught_by=constant)
+def train(model, x, y, epochs):
+    steps = -(-len(x) // 64)
+    return fit(model, x, y, epochs, keep=0.9 ** (1 / steps), per_step=True)
+
+
 @mutant("steps the schedule per batch", caught_by=rates)
 def train(model, x, y, epochs):
     return fit(model, x, y, epochs, per_step=True)
@@ -313,6 +346,27 @@ def accuracy(model, x, y):
 def split(x, y, held):
     order = torch.randperm(len(x))
     return x[order][held:], y[order][held:], x[order][:held], y[order][:held]
+
+
+@accepted("steps per batch a schedule that counts the batches, and measures a copy")
+def train(model, x, y, epochs):
+    opt = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    decay = torch.optim.lr_scheduler.StepLR(opt, -(-len(x) // 64), 0.9)
+    rates = []
+    for _ in range(epochs):
+        rates += decay.get_last_lr()
+        for rows in torch.randperm(len(x)).split(64):
+            opt.zero_grad()
+            F.cross_entropy(model(x[rows]), y[rows]).backward()
+            opt.step()
+            decay.step()
+    return rates
+
+
+def accuracy(model, x, y):
+    with torch.no_grad():
+        said = copy.deepcopy(model).eval()(x).argmax(1)
+    return (said == y).double().mean().item()
 
 
 @accepted("splits the order and measures in batches")
