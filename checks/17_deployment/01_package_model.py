@@ -23,11 +23,23 @@ from tensortutor.checking import (
     mutant,
 )
 
-background("Write both ends of the hand-over.")
+background(
+    "Write both ends of the hand-over.",
+    "A model may change its buffers and its input when it answers",
+)
 
 COPY = "Answer the probe with a copy of the model in eval mode: copy.deepcopy(model).eval()."
 PLAIN = "weights_only=True reads tensors, containers and plain values: save model.state_dict()."
 LOADED = "load_state_dict copies the file's weights and buffers into the model that build made."
+COUNTED = (
+    "The model counts its answers in a buffer, in eval mode, too. Let a copy of the model answer, "
+    "and save the state of the model itself."
+)
+ASKED = (
+    "The model counts its answers in a buffer, in eval mode, too. Let a copy of the loaded model "
+    "answer the probe, and return the model itself."
+)
+INPUT = "The model writes into its input. Give the model x.clone(), and save x."
 COMPARE = (
     "Run the probe's input through the loaded model, and compare with the probe's answer, by an "
     "absolute tolerance."
@@ -37,17 +49,21 @@ CLOSE = "Two right runs differ in the last digits. Compare with an absolute tole
 
 
 class Scaled(nn.Module):
-    """Scales by buffers that only training fills, and drops out twice."""
+    """Scales by buffers that only training fills, drops out, and counts its answers."""
 
     def __init__(self, width, act="tanh", shift=0.0):
         super().__init__()
         self.register_buffer("mean", torch.zeros(4))
+        self.register_buffer("answers", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("rows", torch.zeros((), dtype=torch.int64), persistent=False)
         self.act = {"tanh": torch.tanh, "relu": torch.relu}[act]
         self.shift = shift
         self.first = nn.Sequential(nn.Linear(4, width), nn.BatchNorm1d(width), nn.Dropout(0.5))
         self.last = nn.Linear(width, 2)
 
     def forward(self, x):
+        self.answers += 1
+        self.rows += len(x)
         return self.last(self.act(self.first(x - self.mean))) + self.shift
 
 
@@ -62,8 +78,20 @@ def problem(rng, device):
     return model, config, torch.randn(rng.randint(1, 5), 4, device=device)
 
 
+class Shifting(nn.Module):
+    """Writes into its input."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.last = nn.Linear(width, 2)
+
+    def forward(self, x):
+        return self.last(x.sub_(1.5))
+
+
 def values(model):
-    return {name: t.detach().cpu().clone() for name, t in model.state_dict().items()}
+    every = {**model.state_dict(), **dict(model.named_buffers())}
+    return {name: t.detach().cpu().clone() for name, t in every.items()}
 
 
 def opened(path):
@@ -86,11 +114,14 @@ def saved(answer, folder, model, config, x):
     holds=[
         "writes a dict with four keys",
         "a pair of x and the model's answer to it in eval mode",
+        "State and x are in the file as they were before the answer",
+        "The answer does not require grad.",
         "torch.load(path, weights_only=True) opens the file",
     ],
 )
 def keys(answer, rng, device):
     model, config, x = problem(rng, device)
+    before = {name: t.cpu().clone() for name, t in model.state_dict().items()}
     with tempfile.TemporaryDirectory() as folder:
         bundle = opened(saved(answer, folder, model, config, x))
     expect_true(isinstance(bundle, dict), "the file does not hold a dict", hint=PLAIN)
@@ -105,6 +136,11 @@ def keys(answer, rng, device):
     expect_close(pair[1], right, name="the probe's answer", hint=COPY)
     good = not pair[1].requires_grad
     expect_true(good, "the probe's answer requires grad", hint="Answer it under torch.no_grad().")
+    state = bundle["state"]
+    expect_true(isinstance(state, dict), "state is not a state_dict", hint=PLAIN)
+    expect_equal(sorted(state), sorted(before), name="the keys of state", hint=PLAIN)
+    for name, t in before.items():
+        expect_close(state[name], t, name=f"{name} in the file's state", hint=COUNTED)
 
 
 @check(
@@ -123,22 +159,43 @@ def untouched(answer, rng, device):
         now = [m.training for m in model.modules()]
         expect_equal(now, modes, name="the modes of all modules after saving", hint=COPY)
         for name, t in values(model).items():
-            expect_close(t, before[name], name=f"{name} after saving", hint=COPY)
+            expect_close(t, before[name], name=f"{name} after saving", hint=COUNTED)
 
 
 @check(
     "the weights and buffers come back",
-    holds=["returns build(**config) with the weights", "on the CPU", "in eval mode"],
+    holds=[
+        "returns build(**config) with the weights and buffers of the file",
+        "on the CPU",
+        "in eval mode",
+    ],
 )
 def back(answer, rng, device):
     model, config, x = problem(rng, device)
+    wanted = {name: t.cpu().clone() for name, t in model.state_dict().items()}
     with tempfile.TemporaryDirectory() as folder:
         got = answer.load_bundle(saved(answer, folder, model, config, x), Scaled)
     expect_true(isinstance(got, nn.Module), "load_bundle does not return a model")
     expect_true(not any(m.training for m in got.modules()), "a part is in training mode")
     for name, t in got.state_dict().items():
         expect_equal(t.device.type, "cpu", name=f"the device of {name}")
-        expect_close(t, values(model)[name], name=name, hint=LOADED)
+        hint = ASKED if name == "answers" else LOADED
+        expect_close(t, wanted[name], name=f"{name} of the loaded model", hint=hint)
+
+
+@check(
+    "the input stays as it was",
+    holds=["x keeps its values.", "State and x are in the file as they were before the answer"],
+)
+def given(answer, rng, device):
+    width = rng.randint(2, 6)
+    model = Shifting(width).to(device)
+    x = torch.randn(rng.randint(1, 4), width, device=device)
+    before = x.clone()
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = opened(saved(answer, folder, model, {"width": width}, x))
+    expect_close(x, before, name="x after saving", hint=INPUT)
+    expect_close(bundle["probe"][0], before.cpu(), name="the probe's input", hint=INPUT)
 
 
 @check(
@@ -261,7 +318,7 @@ def code(answer, rng, device):
 
 def save(path, model, config, x):
     with torch.no_grad():
-        answer = copy.deepcopy(model).eval()(x)
+        answer = copy.deepcopy(model).eval()(x.clone())
     state = model.state_dict()
     torch.save({"format": 1, "config": config, "state": state, "probe": (x, answer)}, path)
 
@@ -275,7 +332,7 @@ def load(path, build, atol=1e-4, rtol=0.0):
     model.eval()
     x, answer = bundle["probe"]
     with torch.no_grad():
-        if not torch.allclose(model(x), answer, rtol=rtol, atol=atol):
+        if not torch.allclose(copy.deepcopy(model)(x), answer, rtol=rtol, atol=atol):
             raise ValueError("probe")
     return model
 
@@ -315,6 +372,65 @@ def save_bundle(path, model, config, x):
     training = model.training
     save(path, model.eval(), config, x)
     model.train(training)
+
+
+@mutant("lets the model itself answer, and turns the modes back", caught_by=untouched)
+def save_bundle(path, model, config, x):
+    modes = [m.training for m in model.modules()]
+    state = copy.deepcopy(model.state_dict())
+    model.eval()
+    with torch.no_grad():
+        answer = model(x.clone())
+    for module, mode in zip(model.modules(), modes):
+        module.training = mode
+    torch.save({"format": 1, "config": config, "state": state, "probe": (x, answer)}, path)
+
+
+@mutant("takes back the buffers of the state alone", caught_by=untouched)
+def save_bundle(path, model, config, x):
+    modes = [m.training for m in model.modules()]
+    state = copy.deepcopy(model.state_dict())
+    model.eval()
+    with torch.no_grad():
+        answer = model(x.clone())
+    model.load_state_dict(state)
+    for module, mode in zip(model.modules(), modes):
+        module.training = mode
+    torch.save({"format": 1, "config": config, "state": state, "probe": (x, answer)}, path)
+
+
+@mutant("saves the state of the copy that has answered", caught_by=keys)
+def save_bundle(path, model, config, x):
+    twin = copy.deepcopy(model).eval()
+    with torch.no_grad():
+        answer = twin(x.clone())
+    state = twin.state_dict()
+    torch.save({"format": 1, "config": config, "state": state, "probe": (x, answer)}, path)
+
+
+@mutant("saves the parameters without the buffers", caught_by=keys)
+def save_bundle(path, model, config, x):
+    with torch.no_grad():
+        answer = copy.deepcopy(model).eval()(x.clone())
+    state = dict(model.named_parameters())
+    torch.save({"format": 1, "config": config, "state": state, "probe": (x, answer)}, path)
+
+
+@mutant("lets the model write into x", caught_by=given)
+def save_bundle(path, model, config, x):
+    with torch.no_grad():
+        answer = copy.deepcopy(model).eval()(x)
+    state = model.state_dict()
+    torch.save({"format": 1, "config": config, "state": state, "probe": (x, answer)}, path)
+
+
+@mutant("saves what the model has left of a copy of x", caught_by=given)
+def save_bundle(path, model, config, x):
+    x = x.clone()
+    with torch.no_grad():
+        answer = copy.deepcopy(model).eval()(x)
+    state = model.state_dict()
+    torch.save({"format": 1, "config": config, "state": state, "probe": (x, answer)}, path)
 
 
 @mutant("keeps the graph of the answer", caught_by=keys)
@@ -382,7 +498,7 @@ def load_bundle(path, build):
     model.load_state_dict(bundle["state"])
     model.eval()
     x, answer = bundle["probe"]
-    if (model(x) - answer).abs().max() > 1e-4:
+    if (copy.deepcopy(model)(x) - answer).abs().max() > 1e-4:
         raise ValueError("probe")
     return model
 
@@ -394,6 +510,15 @@ def load_bundle(path, build):
     x, answer = bundle["probe"]
     if (model(x) - answer).mean().abs() > 1e-4:
         raise ValueError("probe")
+    return model
+
+
+@mutant("returns the model that has answered the probe", caught_by=back)
+def load_bundle(path, build):
+    bundle = torch.load(path, map_location="cpu", weights_only=True)
+    model = load(path, build)
+    with torch.no_grad():
+        model(bundle["probe"][0])
     return model
 
 
@@ -424,23 +549,26 @@ def load_bundle(path, build):
 @accepted("turns each module's mode back by hand")
 def save_bundle(path, model, config, x):
     modes = [m.training for m in model.modules()]
+    kept = [b.clone() for b in model.buffers()]
+    state = {name: t.cpu().clone() for name, t in model.state_dict().items()}
     model.eval()
     with torch.inference_mode():
-        answer = model(x).clone()
+        answer = model(x.clone()).clone()
     for module, mode in zip(model.modules(), modes):
         module.training = mode
-    state = {name: t.cpu() for name, t in model.state_dict().items()}
+    with torch.no_grad():
+        for buffer, old in zip(model.buffers(), kept):
+            buffer.copy_(old)
     bundle = {"format": 1, "config": dict(config), "state": state}
     torch.save({**bundle, "probe": [x.cpu(), answer.cpu()]}, path)
 
 
-@accepted("uses torch.testing and builds the model without memory first")
+@accepted("uses torch.testing and loads a second model after the probe")
 def load_bundle(path, build):
     bundle = torch.load(path, map_location="cpu", weights_only=True)
     if bundle.get("format") != 1:
         raise ValueError("not a bundle of format 1")
-    with torch.device("meta"):
-        model = build(**bundle["config"])
+    model = build(**bundle["config"])
     model.load_state_dict(bundle["state"], assign=True)
     model.eval()
     x, answer = bundle["probe"]
@@ -449,7 +577,9 @@ def load_bundle(path, build):
             torch.testing.assert_close(model(x), answer, rtol=0, atol=1e-4)
         except AssertionError as error:
             raise ValueError(str(error)) from None
-    return model
+    again = build(**bundle["config"])
+    again.load_state_dict(torch.load(path, weights_only=True)["state"])
+    return again.eval()
 
 
 @mutant("reads the file as a pickle of any kind", caught_by=code)

@@ -26,6 +26,11 @@ EVAL = "Export the model in eval mode: the graph keeps the mode in which it was 
 ROWS = "dynamic_shapes=({0: Dim.DYNAMIC},) frees the rows of the first argument."
 SINGLE = "A size of 1 is taken for a constant. Show the export two rows: torch.cat([row, row])."
 FIXED = "Free the first dimension alone."
+CLOSED = (
+    "The model divides by len(x), which is a number. Dim.AUTO closes the size without a word; "
+    "Dim.DYNAMIC and a named Dim raise an error. Let it through."
+)
+BOUND = "Give the Dim no max: the number of rows has no upper bound."
 MODES = "Export copy.deepcopy(model).eval(), and leave the model itself alone."
 
 
@@ -45,6 +50,17 @@ class Tagger(nn.Module):
 class Elementwise(nn.Module):
     def forward(self, x):
         return x.tanh() + 1
+
+
+class Share(nn.Module):
+    """Makes the number of rows a constant."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Sequential(nn.Dropout(0.5), nn.Dropout(0.5))
+
+    def forward(self, x):
+        return self.drop(x) / len(x)
 
 
 def network(rng, device):
@@ -91,12 +107,15 @@ def mode(answer, rng, device):
 
 
 @check(
-    "any number of rows", holds="The number of rows is free", side="rows other than the example's"
+    "any number of rows",
+    holds=["The number of rows is free, without an upper bound", "for any number of rows"],
+    side="rows other than the example's",
 )
 def rows(answer, rng, device):
     model, make = network(rng, device)
     graph = exported(answer, model, make(rng.randint(2, 5)))
     compare(graph, model, make, (1, 3, 7, 40), ROWS)
+    compare(graph, model, make, (rng.randint(2**18, 2**18 + 99),), BOUND)
 
 
 @check(
@@ -145,8 +164,8 @@ def tokens(answer, rng, device):
 
 @check(
     "the model is left alone",
-    holds="The model keeps the mode of each of its modules.",
-    both_sides=True,
+    holds="The model keeps the mode of each of its modules, in that case too.",
+    side="an export that succeeds",
 )
 def untouched(answer, rng, device):
     model, make = network(rng, device)
@@ -160,6 +179,33 @@ def untouched(answer, rng, device):
         expect_equal(now, modes, name="the modes of all modules after the export", hint=MODES)
         for name, t in model.state_dict().items():
             expect_close(t, before[name], name=f"{name} after the export", hint=MODES)
+
+
+@check(
+    "a model that may close the size",
+    holds=[
+        "If export cannot keep the number of rows free, its error reaches the caller.",
+        "The model keeps the mode of each of its modules, in that case too.",
+    ],
+    side="an export that fails",
+)
+def closed(answer, rng, device):
+    model = Share().to(device)
+    model.drop[rng.randrange(2)].eval()
+    modes = [m.training for m in model.modules()]
+    example = torch.randn(rng.randint(1, 4), rng.randint(2, 5), device=device)
+    try:
+        program = answer.export_model(model, example)
+    except Exception:
+        program = None
+    if program is not None:  # strict=True keeps len(x) open
+
+        def make(n):
+            return torch.randn(n, example.shape[1], device=device)
+
+        compare(program.module(), model, make, (1, 3, 8), CLOSED)
+    now = [m.training for m in model.modules()]
+    expect_equal(now, modes, name="the modes after an export that failed", hint=MODES)
 
 
 FREE = ({0: Dim.DYNAMIC},)
@@ -226,6 +272,38 @@ def export_model(model, example):
     return export(copy.deepcopy(model).eval(), (two,), dynamic_shapes=FREE)
 
 
+@mutant("bounds the rows from above", caught_by=rows)
+def export_model(model, example):
+    two = torch.cat([example, example])
+    shapes = ({0: Dim("rows", max=1024)},)
+    return export(copy.deepcopy(model).eval(), (two,), dynamic_shapes=shapes)
+
+
+@mutant("lets the export decide whether the rows are free", caught_by=closed)
+def export_model(model, example):
+    two = torch.cat([example, example])
+    return export(copy.deepcopy(model).eval(), (two,), dynamic_shapes=({0: Dim.AUTO},))
+
+
+@mutant("falls back to the example's rows", caught_by=closed)
+def export_model(model, example):
+    frozen, two = copy.deepcopy(model).eval(), torch.cat([example, example])
+    try:
+        return export(frozen, (two,), dynamic_shapes=FREE)
+    except Exception:
+        return export(frozen, (example,))
+
+
+@mutant("forgets the modes when the export fails", caught_by=closed)
+def export_model(model, example):
+    modes = {m: m.training for m in model.modules()}
+    two = torch.cat([example, example])
+    program = export(model.eval(), (two,), dynamic_shapes=FREE)
+    for module, training in modes.items():
+        module.training = training
+    return program
+
+
 @hinted(1, reaches=mode)
 def export_model(model, example):
     return export(copy.deepcopy(model).eval(), (example,))
@@ -248,3 +326,11 @@ def export_model(model, example):
     x = example.new_zeros(3, *example.shape[1:])
     with torch.no_grad():
         return export(copy.deepcopy(model).eval(), (x,), dynamic_shapes=({0: Dim.DYNAMIC},))
+
+
+@accepted("says the least number of rows that the export assumes anyway")
+def export_model(model, example):
+    two = torch.cat([example, example])
+    return export(
+        copy.deepcopy(model).eval(), (two,), dynamic_shapes=({0: Dim("rows", min=2)},), strict=True
+    )

@@ -33,7 +33,15 @@ NAN = "assert_close takes equal_nan=True."
 RAISES = "A session that raises has not given the model's answer: return the position."
 COPY = "x.numpy() shares the memory of x: give the session a copy."
 GRAD = "x.detach().cpu().numpy() works for a tensor that requires grad."
-FIRST = "Return at the first difference."
+FIRST = (
+    "Go through batches with enumerate, and return at the first difference: an iterator has no "
+    "length, and list() takes all of it."
+)
+ZERO = "Positions count from 0."
+NONE = "Return None where no batch differs."
+KEPT = "The model counts its answers in a buffer, in eval mode, too: let a copy of it answer."
+INPUT = "The model writes into its input: give it x.clone()."
+NUMBERS = "The same numbers in another shape are another answer: assert_close compares shapes."
 
 
 class Refused(Exception):
@@ -47,12 +55,14 @@ class Session:
         self.name = rng.choice(["features", "x_1", "tokens", "image", "arg0_1"])
         self.model = copy.deepcopy(model).eval()
         self.change, self.sees, self.writes = change, sees, writes
+        self.misnamed = False
 
     def get_inputs(self):
         return [SimpleNamespace(name=self.name)]
 
     def run(self, names, feed):
         if names is not None or list(feed) != [self.name]:
+            self.misnamed = True
             raise ValueError(f"Required inputs (['{self.name}']) are missing from input feed.")
         array = feed[self.name]
         if not isinstance(array, np.ndarray):
@@ -76,6 +86,30 @@ def network(rng, device):
     return model, lambda n: torch.randn(n, d, device=device)
 
 
+class Counted(nn.Module):
+    """Counts its answers, in buffers of both kinds, in each mode."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        device = next(inner.parameters()).device
+        zero = torch.zeros((), dtype=torch.int64, device=device)
+        self.register_buffer("answers", zero.clone())
+        self.register_buffer("rows", zero.clone(), persistent=False)
+
+    def forward(self, x):
+        self.answers += 1
+        self.rows += len(x)
+        return self.inner(x)
+
+
+class Doubling(nn.Module):
+    """Writes into its input."""
+
+    def forward(self, x):
+        return x.mul_(2.0) + 1
+
+
 class Large(nn.Module):
     """Answers between 100 and 200, of the input's dtype; NaN for NaN."""
 
@@ -84,8 +118,17 @@ class Large(nn.Module):
 
 
 def ask(answer, session, model, batches, right, hint):
-    with advising(Exception, hint=hint):
+    try:
         got = answer.first_difference(session, model, batches)
+    except Exception:
+        with advising(Exception, hint=NAME if session.misnamed else hint):
+            raise
+    if session.misnamed:
+        hint = NAME
+    elif right is None and (got is False or got == -1):
+        hint = NONE
+    elif right is not None and type(got) is int and got == right + 1:
+        hint = f"{hint} {ZERO}"
     expect_equal(got, right, name="first_difference", hint=hint)
 
 
@@ -132,6 +175,13 @@ def fixed(answer, rng, device):
     nn.init.zeros_(constant.weight)
     rows = [torch.randn(n, 3, device=device) for n in (1, 1, 1, 5)]
     ask(answer, Session(rng, constant, sees=1), constant, rows, 3, SHAPE)
+    batches = [make(n) for n in (2, 3, 4)]
+    for other in (lambda y: y.ravel(), lambda y: y[None], lambda y: y.reshape(3, -1)):
+
+        def reshape(y, n, other=other):
+            return other(y) if n == 4 else y
+
+        ask(answer, Session(rng, model, reshape), model, batches, 2, NUMBERS)
 
 
 @check(
@@ -230,7 +280,7 @@ def raises(answer, rng, device):
         "It may write into the array that it gets.",
         "It keeps the mode of each of its modules, and its buffers.",
         "A batch is a tensor on the model's device, and may require grad.",
-        "It stays as it is.",
+        "It stays as it is, also if the model writes into its input.",
     ],
     both_sides=True,
 )
@@ -239,21 +289,48 @@ def untouched(answer, rng, device):
     for training in (True, False):
         model.train(training)
         model[1].train(not training)
-        modes = [m.training for m in model.modules()]
-        state = {k: v.clone() for k, v in model.state_dict().items()}
-        batches = [make(n) for n in sizes(rng)]
-        batches[0].requires_grad_()
-        batches[2] = batches[2].repeat_interleave(2, 0)[::2]
-        before = [x.detach().clone() for x in batches]
-        ask(answer, Session(rng, model, writes=True), model, batches, None, GRAD)
-        for x, old in zip(batches, before):
-            expect_true(torch.equal(x.detach(), old), "a batch has changed", hint=COPY)
-        grads = [x.requires_grad for x in batches]
-        expect_equal(grads, [True, False, False], name="requires_grad of the batches", hint=GRAD)
-        now = [m.training for m in model.modules()]
-        expect_equal(now, modes, name="the modes of the modules", hint=EVAL)
-        for name, value in model.state_dict().items():
-            expect_true(torch.equal(value, state[name]), f"{name} has changed", hint=EVAL)
+        counted = Counted(model)
+        modes = [m.training for m in counted.modules()]
+        state = {k: v.clone() for k, v in counted.state_dict(keep_vars=False).items()}
+        state.update((k, v.clone()) for k, v in counted.named_buffers())
+        for wanted in (None, 2):
+            batches = [make(n) for n in sizes(rng)]
+            batches[0].requires_grad_()
+            batches[2] = batches[2].repeat_interleave(2, 0)[::2]
+            before = [x.detach().clone() for x in batches]
+            session = Session(rng, model, writes=True, sees=None if wanted is None else 6)
+            with advising(Exception, hint=GRAD):
+                got = answer.first_difference(session, counted, batches)
+            for x, old in zip(batches, before):
+                expect_true(torch.equal(x.detach(), old), "a batch has changed", hint=COPY)
+            expect_equal(got, wanted, name="first_difference", hint=GRAD)
+            grads = [x.requires_grad for x in batches]
+            expect_equal(
+                grads, [True, False, False], name="requires_grad of the batches", hint=GRAD
+            )
+            when = "no difference" if wanted is None else "a difference"
+            now = [m.training for m in counted.modules()]
+            expect_equal(now, modes, name=f"the modes of the modules after {when}", hint=EVAL)
+            for name, value in {**counted.state_dict(), **dict(counted.named_buffers())}.items():
+                kept = torch.equal(value, state[name])
+                expect_true(kept, f"{name} has changed", hint=KEPT)
+
+
+@check(
+    "a model that writes into its input",
+    holds="It stays as it is, also if the model writes into its input.",
+    both_sides=True,
+)
+def written(answer, rng, device):
+    model = Doubling()
+    batches = [torch.randn(n, 3, device=device) for n in sizes(rng)]
+    batches[1].requires_grad_()
+    before = [x.detach().clone() for x in batches]
+    with advising(Exception, hint=INPUT):
+        got = answer.first_difference(Session(rng, model), model, batches)
+    for x, old in zip(batches, before):
+        expect_true(torch.equal(x.detach(), old), "a batch has changed", hint=INPUT)
+    expect_equal(got, None, name="first_difference", hint=INPUT)
 
 
 @check(
@@ -288,12 +365,14 @@ def want(good):
         raise AssertionError
 
 
-def compare(session, model, batches, close=strict, errors=Exception, frozen=None, own=True):
+def compare(
+    session, model, batches, close=strict, errors=Exception, frozen=None, own=True, mine=True
+):
     """first_difference, with some of its parts exchanged."""
     frozen = copy.deepcopy(model).eval() if frozen is None else frozen
     for i, x in enumerate(batches):
         with torch.no_grad():
-            right = frozen(x).cpu()
+            right = frozen(x.clone() if mine else x).cpu()
         array = x.detach().cpu().numpy()
         try:
             (y,) = session.run(None, {session.get_inputs()[0].name: array.copy() if own else array})
@@ -315,7 +394,7 @@ def first_difference(session, model, batches):
         try:
             (y,) = session.run(None, {"x": x.detach().cpu().numpy().copy()})
             with torch.no_grad():
-                strict(torch.from_numpy(y), frozen(x).cpu())
+                strict(torch.from_numpy(y), frozen(x.clone()).cpu())
         except Exception:
             return i
     return None
@@ -389,6 +468,40 @@ def first_difference(session, model, batches):
     return compare(session, model, batches, own=False)
 
 
+@mutant("hands the batch itself to the model", caught_by=written)
+def first_difference(session, model, batches):
+    return compare(session, model, (x.detach() for x in batches), mine=False)
+
+
+@mutant("compares the numbers alone", caught_by=fixed)
+def first_difference(session, model, batches):
+    return compare(
+        session, model, batches, close=lambda y, right: strict(y.flatten(), right.flatten())
+    )
+
+
+@mutant("lets the model itself answer, and turns the modes back", caught_by=untouched)
+def first_difference(session, model, batches):
+    modes = [(m, m.training) for m in model.modules()]
+    got = compare(session, model, batches, frozen=model.eval())
+    for m, training in modes:
+        m.training = training
+    return got
+
+
+@mutant("turns the modes back where nothing differs", caught_by=untouched)
+def first_difference(session, model, batches):
+    modes = [(m, m.training) for m in model.modules()]
+    buffers = [(b, b.clone()) for b in model.buffers()]
+    got = compare(session, model, batches, frozen=model.eval())
+    for b, old in buffers:
+        b.copy_(old)
+    if got is None:
+        for m, training in modes:
+            m.training = training
+    return got
+
+
 @mutant("leaves the model in eval mode", caught_by=untouched)
 def first_difference(session, model, batches):
     return compare(session, model, batches, frozen=model.eval())
@@ -432,8 +545,8 @@ equivalent(
     because="assert_close compares the values, whether they require grad or not",
 )
 equivalent(
-    "right = frozen(x).cpu()",
-    "right = frozen(x)",
+    "right = frozen(x.clone()).cpu()",
+    "right = frozen(x.clone())",
     because="only a model on another device tells them apart",
 )
 equivalent(
@@ -454,7 +567,7 @@ def first_difference(session, model, batches):
     name = session.get_inputs()[0].name
     for i, x in enumerate(batches):
         (y,) = session.run(None, {name: x.numpy().copy()})
-        right = frozen(x)
+        right = frozen(x.clone())
         if y.shape != right.shape or not torch.allclose(torch.from_numpy(y), right.cpu()):
             return i
     return None
@@ -465,7 +578,7 @@ def first_difference(session, model, batches):
     frozen = copy.deepcopy(model).eval()
     for i, x in enumerate(batches):
         with torch.no_grad():
-            right = frozen(x).cpu()
+            right = frozen(x.clone()).cpu()
         try:
             array = x.detach().clone().cpu().numpy()
             (y,) = session.run(None, {session.get_inputs()[0].name: array})
@@ -478,11 +591,12 @@ def first_difference(session, model, batches):
 @accepted("turns the modes back by hand, and looks for a difference itself")
 def first_difference(session, model, batches):
     modes = [(m, m.training) for m in model.modules()]
+    buffers = [(b, b.clone()) for b in model.buffers()]
     name = session.get_inputs()[0].name
     try:
         for i, x in enumerate(batches):
             model.eval()
-            right = model(x.detach()).detach().cpu()
+            right = model(x.detach().clone()).detach().cpu()
             try:
                 outputs = session.run(None, {name: x.detach().clone().cpu().numpy()})
                 y = torch.from_numpy(outputs[0])
@@ -501,6 +615,8 @@ def first_difference(session, model, batches):
     finally:
         for m, training in modes:
             m.training = training
+        for b, old in buffers:
+            b.copy_(old)
 
 
 @accepted("a generator of positions, and next")
@@ -509,7 +625,7 @@ def first_difference(session, model, batches):
     (info,) = session.get_inputs()
 
     def differs(x):
-        right = frozen(x.detach()).cpu().numpy()
+        right = frozen(x.detach().clone()).cpu().numpy()
         try:
             y = session.run(None, {info.name: np.array(x.detach().cpu())})[0]
             torch.testing.assert_close(torch.as_tensor(y), torch.as_tensor(right), equal_nan=True)

@@ -10,6 +10,7 @@ from tensortutor.checking import (
     expect_close,
     expect_equal,
     expect_true,
+    expect_unchanged,
     hinted,
     mutant,
 )
@@ -22,6 +23,9 @@ TOP = "Divide the largest value by 127: int8 has no code 128."
 ZERO = "A row of zeros has the scale 0, and 0 / 0 is NaN: clamp the scale from below."
 TINY = "What is added to the scale, or its lower bound, is larger than the scale of this row."
 PRODUCT = "Multiply column o of x @ q.T by the scale of row o, then add the bias."
+SIZE = "A row may have its largest weight below 0: take w.abs() before the largest."
+SAME = "quantize works on values of its own: w.detach().float() may be w itself, so not in place."
+INPUT = "x stays float32: only the weight has codes. Do not round it."
 FLOAT = "Take w to float32 before anything is divided."
 
 
@@ -33,7 +37,9 @@ def weight(rng, device, rows=None, columns=None):
 
 
 def pair(answer, w):
+    before = w.detach().clone()
     out = answer.quantize(w)
+    expect_true(torch.equal(w.detach(), before), "quantize has changed w", hint=SAME)
     good = isinstance(out, (tuple, list)) and len(out) == 2
     expect_true(good, "quantize does not return a pair (q, scale)")
     q, scale = out
@@ -45,16 +51,39 @@ def pair(answer, w):
     return q, scale
 
 
+def cause(q, scale, w, hint):
+    """The hint for what was done to w, if it is one of the usual mistakes."""
+    w, s, q = w.detach().double(), scale.detach().double(), q.double()
+    some = w.abs().amax(1, keepdim=True) > 1e-4
+    if not bool(some.any()):
+        return hint
+
+    def like(a, b):
+        return torch.allclose(a[some], b[some], rtol=2e-3, atol=0)
+
+    if like(s, w.abs().amax(1, keepdim=True) / 128):
+        return TOP
+    if not like(s, w.abs().amax(1, keepdim=True) / 127):
+        signed = w.amax(1, keepdim=True)
+        return SIZE if like(s, signed / 127) or like(s, signed.abs() / 127) else ROW
+    if bool((some & ((q - w / s).abs() > 0.51)).any()):
+        cut = ((q - (w / s)).abs() < 1.01) | ~some
+        return ROUND if bool(cut.all()) else hint
+    return hint
+
+
 def within(q, scale, w, hint):
     error = (q.double() * scale.double() - w.detach().double()).abs()
     steps = (error / scale.double()).max().item()
-    expect_true(steps <= 0.5001, f"a value is off by {steps:.2f} of its row's scale", hint=hint)
+    text = f"a value is off by {steps:.2f} of its row's scale"
+    expect_true(steps <= 0.5001, text, hint=cause(q, scale, w, hint))
 
 
-def codes(q, w, hint):
+def codes(q, scale, w, hint):
     largest = q.to(torch.int32).abs().amax(1).cpu()
     wanted = torch.where(w.detach().float().abs().amax(1).cpu() > 0, 127, 0)
-    expect_equal(largest.tolist(), wanted.tolist(), name="the largest code of each row", hint=hint)
+    name = "the largest code of each row"
+    expect_equal(largest.tolist(), wanted.tolist(), name=name, hint=cause(q, scale, w, hint))
 
 
 @check(
@@ -70,9 +99,9 @@ def shapes(answer, rng, device):
 def top(answer, rng, device):
     for _ in range(3):
         w = weight(rng, device)
-        q, _ = pair(answer, w)
-        expect_true(int(q.min()) > -128, "a code is -128", hint=TOP)
-        codes(q, w, ROW)
+        q, scale = pair(answer, w)
+        expect_true(int(q.min()) > -128, "a code is -128", hint=cause(q, scale, w, TOP))
+        codes(q, scale, w, ROW)
         place = w.abs().argmax(1, keepdim=True)
         signs = q.gather(1, place).sign().flatten().tolist()
         wanted = w.gather(1, place).sign().to(torch.int8).flatten().tolist()
@@ -88,7 +117,7 @@ def tiny(answer, rng, device):
     row = rng.randrange(len(w))
     w[row] *= 1e-6 / w[row].abs().max()
     q, scale = pair(answer, w)
-    codes(q, w, TINY)
+    codes(q, scale, w, TINY)
     within(q, scale, w, TINY)
 
 
@@ -110,7 +139,7 @@ def zeros(answer, rng, device):
     q, scale = pair(answer, w)
     good = bool((scale > 0).all() and scale.isfinite().all())
     expect_true(good, "a scale is not a number above 0", hint=ZERO)
-    codes(q, w, ZERO)
+    codes(q, scale, w, ZERO)
     within(q, scale, w, ZERO)
     q, scale = pair(answer, torch.zeros(2, 3, device=device))
     expect_equal(int(q.abs().max()), 0, name="the largest code of a weight of zeros", hint=ZERO)
@@ -118,14 +147,17 @@ def zeros(answer, rng, device):
 
 @check(
     "bfloat16, and a parameter",
-    holds=["w is float32 or bfloat16, and may be a parameter."],
+    holds=[
+        "w is float32 or bfloat16, and may be a parameter; the scale does not require grad.",
+        "Neither function changes what it is given.",
+    ],
     both_sides=True,
 )
 def kinds(answer, rng, device):
     w = weight(rng, device, columns=200).to(torch.bfloat16)
     q, scale = pair(answer, w)
     within(q, scale, w, FLOAT)
-    codes(q, w, FLOAT)
+    codes(q, scale, w, FLOAT)
     parameter = nn.Parameter(weight(rng, device))
     before = parameter.detach().clone()
     q, scale = pair(answer, parameter)
@@ -139,7 +171,9 @@ def kinds(answer, rng, device):
     "the product of the codes",
     holds=[
         "what a linear layer with that weight gives for x of shape (rows, in)",
+        "Neither function changes what it is given.",
     ],
+    side="linear8",
 )
 def product(answer, rng, device):
     for rows in (1, rng.randint(2, 6)):
@@ -148,9 +182,16 @@ def product(answer, rng, device):
         scale = torch.rand(out, 1, device=device) + 0.01
         bias = torch.randn(out, device=device)
         x = torch.randn(rows, columns, device=device)
-        got = answer.linear8(x, q, scale, bias)
-        right = nn.functional.linear(x.double(), (q.double() * scale.double()), bias.double())
-        expect_close(got, right.float(), name="linear8", rtol=1e-4, atol=1e-3, hint=PRODUCT)
+        with expect_unchanged(x, q, scale, bias):
+            got = answer.linear8(x, q, scale, bias)
+        weights = q.double() * scale.double()
+        hint = PRODUCT
+        for bent in (x.round(), x.trunc(), x.floor()):
+            other = nn.functional.linear(bent.double(), weights, bias.double())
+            if got.shape == other.shape and torch.allclose(got.double(), other, 1e-4, 1e-3):
+                hint = INPUT
+        right = nn.functional.linear(x.double(), weights, bias.double())
+        expect_close(got, right.float(), name="linear8", rtol=1e-4, atol=1e-3, hint=hint)
 
 
 def quantize(w):
@@ -275,10 +316,42 @@ def linear8(x, q, scale, bias):
     return x @ q.float().T * scale.mean() + bias
 
 
-@hinted(1, reaches=shapes)
+@mutant("adds the bias in place", caught_by=product)
+def linear8(x, q, scale, bias):
+    with torch.no_grad():
+        bias += 0.5
+    return x @ q.float().T * scale.T + bias
+
+
+@mutant("rounds the input, too", caught_by=product)
+def linear8(x, q, scale, bias):
+    return x.round() @ q.float().T * scale.T + bias
+
+
+@mutant("quantizes each row of the input", caught_by=product)
+def linear8(x, q, scale, bias):
+    step = x.abs().amax(1, keepdim=True) / 127
+    return ((x / step).round() * step) @ q.float().T * scale.T + bias
+
+
+@mutant("divides the weight itself", caught_by=shapes)
+@torch.no_grad()
 def quantize(w):
-    scale = w.detach().abs().max() / 127
-    return (w / scale).to(torch.int8), scale.expand(len(w), 1)
+    scale = w.float().abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
+    return w.div_(scale).round().to(torch.int8), scale
+
+
+@mutant("takes the size of the largest value", caught_by=half)
+def quantize(w):
+    w = w.detach().float()
+    scale = w.amax(1, keepdim=True).abs().clamp(min=1e-12) / 127
+    return (w / scale).round().clamp(-127, 127).to(torch.int8), scale
+
+
+@hinted(1, reaches=half)
+def quantize(w):
+    scale = torch.stack([row.detach().abs().max() / 127 for row in w]).view(-1, 1)
+    return (w / scale).round().to(torch.int8), scale
 
 
 @accepted("a finite scale of another kind for zero rows, and clamped codes")
