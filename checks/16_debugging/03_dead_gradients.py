@@ -155,201 +155,107 @@ def learns(answer, rng, device):
     )
 
 
-@mutant("leaves the plain list", caught_by=registered)
-class Net(nn.Module):
+class Base(nn.Module):
+    """A right model, from which wrong ones differ in a method."""
+
     def __init__(self, depth):
         super().__init__()
         self.first = nn.Linear(64, 32)
-        self.blocks = [nn.Linear(32, 32) for _ in range(depth)]
+        self.blocks = self.stack(depth)
         self.head = nn.Linear(32, 10)
         for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            self.initialise(layer)
+
+    def stack(self, depth):
+        return nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
+
+    def initialise(self, layer):
+        nn.init.kaiming_normal_(layer.weight)
+        nn.init.zeros_(layer.bias)
 
     def forward(self, x):
         h = self.first(x).relu()
         for layer in self.blocks:
-            h = layer(h).relu()
+            h = self.block(layer, h)
         return self.head(h)
+
+    def block(self, layer, h):
+        return layer(h).relu()
+
+
+@mutant("leaves the plain list", caught_by=registered)
+class Net(Base):
+    def stack(self, depth):
+        return list(super().stack(depth))
 
 
 @mutant("keeps the cut between the blocks", caught_by=reaches)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = layer(h.detach()).relu()
-        return self.head(h)
+class Net(Base):
+    def block(self, layer, h):
+        return layer(h.detach()).relu()
 
 
 @mutant("has three blocks, whatever depth says", caught_by=registered)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(3))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = layer(h).relu()
-        return self.head(h)
+class Net(Base):
+    def stack(self, depth):
+        return super().stack(3)
 
 
 @mutant("applies the blocks from the last to the first", caught_by=scores)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
+class Net(Base):
     def forward(self, x):
         h = self.first(x).relu()
         for layer in reversed(self.blocks):
-            h = layer(h).relu()
+            h = self.block(layer, h)
         return self.head(h)
 
 
 @mutant("takes the biases away from training", caught_by=reaches)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            layer.bias = nn.Parameter(torch.zeros(32), requires_grad=False)
-
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = layer(h).relu()
-        return self.head(h)
+class Net(Base):
+    def initialise(self, layer):
+        super().initialise(layer)
+        layer.bias.requires_grad_(False)
 
 
 @mutant("keeps the bias that closes the ReLUs", caught_by=biases)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.constant_(layer.bias, -3.0)
-
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = layer(h).relu()
-        return self.head(h)
+class Net(Base):
+    def initialise(self, layer):
+        nn.init.kaiming_normal_(layer.weight)
+        nn.init.constant_(layer.bias, -3.0)
 
 
 @mutant("lets the ReLU out so that nothing can die", caught_by=scores)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = torch.nn.functional.leaky_relu(layer(h), 0.2)
-        return self.head(h)
+class Net(Base):
+    def block(self, layer, h):
+        return nn.functional.leaky_relu(layer(h), 0.2)
 
 
 @mutant("drops the initialisation", caught_by=spread)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = layer(h).relu()
-        return self.head(h)
+class Net(Base):
+    def initialise(self, layer):
+        nn.init.zeros_(layer.bias)
 
 
 @mutant("copies the input, which cuts it off", caught_by=reaches)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
+class Net(Base):
     def forward(self, x):
-        h = self.first(x.detach().clone()).relu()
-        for layer in self.blocks:
-            h = layer(h).relu()
-        return self.head(h)
+        return super().forward(x.detach().clone())
 
 
 @mutant("adds the input to each block", caught_by=scores)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = h + layer(h).relu()
-        return self.head(h)
+class Net(Base):
+    def block(self, layer, h):
+        return h + layer(h).relu()
 
 
 @hinted(1, reaches=registered)
-class Net(nn.Module):
-    def __init__(self, depth):
-        super().__init__()
-        self.first = nn.Linear(64, 32)
-        self.blocks = nn.ModuleList(nn.Linear(32, 32) for _ in range(depth))
-        self.head = nn.Linear(32, 10)
-        for layer in self.blocks:
-            nn.init.kaiming_normal_(layer.weight)
-            nn.init.constant_(layer.bias, -3.0)
+class Net(Base):
+    def initialise(self, layer):
+        nn.init.kaiming_normal_(layer.weight)
+        nn.init.constant_(layer.bias, -3.0)
 
-    def forward(self, x):
-        h = self.first(x).relu()
-        for layer in self.blocks:
-            h = layer(h.data).relu()
-        return self.head(h)
+    def block(self, layer, h):
+        return layer(h.data).relu()
 
 
 @accepted("a Sequential with its ReLUs inside")

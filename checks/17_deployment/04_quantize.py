@@ -110,7 +110,7 @@ def top(answer, rng, device):
 
 @check(
     "a row of tiny weights uses all codes",
-    holds="So it is in a row whose largest weight is 1e-6.",
+    holds="in a row whose largest weight is 1e-6 too",
 )
 def tiny(answer, rng, device):
     w = weight(rng, device)

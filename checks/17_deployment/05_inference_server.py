@@ -19,6 +19,7 @@ from tensortutor.checking import (
     check,
     expect_close,
     expect_equal,
+    expect_raises,
     expect_true,
     fail,
     hinted,
@@ -360,12 +361,9 @@ def closes(answer, rng, device):
     expect_equal(left, 0, name="requests without an answer after close")
     (worker,) = set(model.threads)
     expect_true(not worker.is_alive(), "the worker's thread lives on after close")
-    try:
+    says = "submit after close raised nothing"
+    with expect_raises(RuntimeError, says, hint="Nobody would ever answer it."):
         batcher.submit(asked(model, device))
-    except RuntimeError:
-        pass
-    else:
-        fail("submit after close raised nothing", hint="Nobody would ever answer it.")
     idle = answer.Batcher(model, 2, 0.0)
     close(idle)
 

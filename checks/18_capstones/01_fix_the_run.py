@@ -1,6 +1,6 @@
 """Judges lessons/18_capstones/01_fix_the_run.md."""
 
-import functools
+from functools import lru_cache, partial
 
 import torch
 from torch import nn
@@ -161,6 +161,7 @@ class Record:
     """What one call of train did, as hooks saw it."""
 
     def __init__(self, answer, x, y, epochs):
+        self._x, self._y = x, y
         self.first = None
         """The parameters in front of the first step."""
         self.rows, self.labels, self.classes = [], [], []
@@ -171,61 +172,17 @@ class Record:
         """
         self.batches = []
         """Of each call: training mode, and how many rows."""
-        self.strange = 0
+        self.other_losses = 0
         """Calls whose gradient is not that of a mean cross entropy."""
-        self.gone, self.old = 0, 0
+        self.missing_gradients, self.other_gradients = 0, 0
         """Parameters that were stepped with no gradient, with more or less than the batch's."""
         self.optimizers = []
-        fresh, seen, last = {}, set(), [None]
-
-        def called(module, inputs, out):
-            rows = inputs[0]
-            if not torch.is_tensor(out) or out.shape != (len(rows), 10) or not out.requires_grad:
-                return
-            if rows.shape[1:] != x.shape[1:] or out is last[0]:
-                return
-            same = (rows[:, None] == x).all(-1)
-            if not bool(same.any(1).all()):
-                return
-            last[0] = out
-            if self.first is None:
-                self.first = [p.detach().clone() for p in module.parameters()]
-            for p in module.parameters():
-                if p not in seen:
-                    seen.add(p)
-                    p.register_hook(lambda grad, p=p: fresh.__setitem__(p, grad.clone()))
-            at = same.int().argmax(1)
-            self.batches.append((module.training, len(rows)))
-
-            def arrived(grad):
-                given = grad.argmin(1)
-                self.rows += at.tolist()
-                self.labels += y[at].tolist()
-                self.classes += given.tolist()
-                wanted = (out.detach().softmax(1) - F.one_hot(given, 10)) / len(rows)
-                self.strange += not torch.allclose(grad, wanted, atol=1e-6)
-
-            out.register_hook(arrived)
-
-        def stepping(opt, *_):
-            for p in (p for group in opt.param_groups for p in group["params"]):
-                wanted = fresh.get(p)
-                if wanted is None or not bool(wanted.any()):
-                    continue
-                if p.grad is None or not bool(p.grad.any()):
-                    self.gone += 1
-                elif not torch.allclose(p.grad, wanted, rtol=1e-4, atol=1e-8):
-                    self.old += 1
-
-        def stepped(opt, *_):
-            keys = ("lr", "betas", "eps", "weight_decay")
-            group = opt.param_groups[0]
-            self.optimizers.append((type(opt).__name__, *(group.get(key) for key in keys)))
-
+        """Of each step: the optimizer's type, learning rate, betas, eps and weight decay."""
+        self._batch_gradients, self._hooked, self._last = {}, set(), None
         handles = [
-            register_module_forward_hook(called),
-            register_optimizer_step_pre_hook(stepping),
-            register_optimizer_step_post_hook(stepped),
+            register_module_forward_hook(self._called),
+            register_optimizer_step_pre_hook(self._stepping),
+            register_optimizer_step_post_hook(self._stepped),
         ]
         try:
             answer.train(x.clone(), y.clone(), epochs)
@@ -234,6 +191,50 @@ class Record:
                 handle.remove()
         hint = "Each batch goes through the model and cross entropy, and then backward."
         expect_true(len(self.rows) >= epochs * len(x), "train leaves out rows", hint=hint)
+
+    def _called(self, module, inputs, out):
+        rows = inputs[0]
+        if not torch.is_tensor(out) or out.shape != (len(rows), 10) or not out.requires_grad:
+            return
+        if rows.shape[1:] != self._x.shape[1:] or out is self._last:
+            return
+        same = (rows[:, None] == self._x).all(-1)
+        if not bool(same.any(1).all()):
+            return
+        self._last = out
+        if self.first is None:
+            self.first = [p.detach().clone() for p in module.parameters()]
+        for p in set(module.parameters()) - self._hooked:
+            self._hooked.add(p)
+            p.register_hook(partial(self._reached, p))
+        self.batches.append((module.training, len(rows)))
+        out.register_hook(partial(self._judged, out.detach(), same.int().argmax(1)))
+
+    def _reached(self, p, grad):
+        self._batch_gradients[p] = grad.clone()
+
+    def _judged(self, scores, at, grad):
+        given = grad.argmin(1)
+        self.rows += at.tolist()
+        self.labels += self._y[at].tolist()
+        self.classes += given.tolist()
+        wanted = (scores.softmax(1) - F.one_hot(given, 10)) / len(at)
+        self.other_losses += not torch.allclose(grad, wanted, atol=1e-6)
+
+    def _stepping(self, opt, *_):
+        for p in (p for group in opt.param_groups for p in group["params"]):
+            wanted = self._batch_gradients.get(p)
+            if wanted is None or not bool(wanted.any()):
+                continue
+            if p.grad is None or not bool(p.grad.any()):
+                self.missing_gradients += 1
+            elif not torch.allclose(p.grad, wanted, rtol=1e-4, atol=1e-8):
+                self.other_gradients += 1
+
+    def _stepped(self, opt, *_):
+        keys = ("lr", "betas", "eps", "weight_decay")
+        group = opt.param_groups[0]
+        self.optimizers.append((type(opt).__name__, *(group.get(key) for key in keys)))
 
 
 @check("x and y are left as they are", holds="leaves x and y as they are")
@@ -285,9 +286,11 @@ def gradient(answer, rng, device):
     x, y = problem(rng, device)
     record = Record(answer, x * 8, y, 2)  # its gradients are large enough to be clipped
     says = "the gradient was gone when the optimizer stepped"
-    expect_true(not record.gone, says, hint="zero_grad, backward, step: in this order.")
+    expect_true(
+        not record.missing_gradients, says, hint="zero_grad, backward, step: in this order."
+    )
     says = "what the optimizer stepped with is not the gradient of the batch"
-    expect_true(not record.old, says, hint=ZERO)
+    expect_true(not record.other_gradients, says, hint=ZERO)
 
 
 @check("the model comes back in eval mode", holds="The model comes back in eval mode.")
@@ -321,18 +324,15 @@ def labels(answer, rng, device):
 
 
 @check(
-    "the rest is as it was",
-    holds=[
-        "Leave the rest as it is: sizes, ReLUs, dropout, loss, optimizer, seed, and",
-        "batches of 64 rows in an order that is drawn anew for each epoch",
-    ],
-    both_sides=True,
+    "the network is as it was",
+    holds="Leave the rest as it is: sizes, ReLUs, dropout, loss, optimizer, seed, and",
+    side="the network",
 )
-def as_before(answer, rng, device):
+def network(answer, rng, device):
     net = answer.Net().to(device)
     drops = [m.p for m in net.modules() if isinstance(m, nn.Dropout)]
     expect_equal(drops, [0.3], name="the dropout of Net()", hint=REST)
-    x, y = problem(rng, device, 200)
+    x, _ = problem(rng, device, 200)
     (one, two), last = linears(net)
 
     def between(first, second):
@@ -359,21 +359,23 @@ def as_before(answer, rng, device):
     expect_close(into, between(*orders[0]), atol=1e-4, name="what dropout gets", hint=hint)
     expect_close(noisy, last(out), atol=1e-4, name="the scores in training mode", hint=hint)
 
+
+@check(
+    "the training is as it was",
+    holds="Leave the rest as it is: sizes, ReLUs, dropout, loss, optimizer, seed, and",
+    side="the training",
+)
+def training(answer, rng, device):
+    x, y = problem(rng, device, 200)
     record = Record(answer, x, y, 2)
     sizes = ([(True, 64)] * 3 + [(True, 8)]) * 2
     name = "training mode and rows of each call, 2 epochs of 200 rows"
     expect_equal(record.batches, sizes, name=name, hint=REST)
     hint = "The loss stays the mean cross entropy of the batch."
-    expect_true(not record.strange, "train minimises another loss", hint=hint)
+    expect_true(not record.other_losses, "train minimises another loss", hint=hint)
     wanted = [("AdamW", 3e-3, (0.9, 0.999), 1e-8, 1e-2)] * 8
     name = "optimizer, learning rate, betas, eps and weight decay of each step"
     expect_equal(record.optimizers, wanted, name=name, hint=REST)
-    one, two = record.rows[:200], record.rows[200:]
-    hint = "torch.randperm(len(x)) in each epoch."
-    for order in (one, two):
-        expect_equal(sorted(order), list(range(200)), name="the rows of an epoch", hint=hint)
-        expect_true(order != sorted(order), "the rows come in the order of x", hint=hint)
-    expect_true(one != two, "two epochs read the rows in the same order", hint=hint)
     torch.manual_seed(0)
     begun = answer.Net().to(device).parameters()
     hint = "torch.manual_seed(0) comes first in train, and the model right after it."
@@ -384,6 +386,31 @@ def as_before(answer, rng, device):
     second = answer.train(x, y, 1)
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
         expect_close(a, b, rtol=0, atol=0, name="a parameter of a second training", hint=hint)
+
+
+@check(
+    "each epoch draws an order of its own",
+    holds="batches of 64 rows in an order that is drawn anew for each epoch",
+    both_sides=True,
+)
+def drawn(answer, rng, device):
+    record = Record(answer, *problem(rng, device, 200), 2)
+    one, two = record.rows[:200], record.rows[200:]
+    hint = "torch.randperm(len(x)) in each epoch."
+    for order in (one, two):
+        expect_equal(sorted(order), list(range(200)), name="the rows of an epoch", hint=hint)
+        expect_true(order != sorted(order), "the rows come in the order of x", hint=hint)
+    expect_true(one != two, "two epochs read the rows in the same order", hint=hint)
+
+
+@check(
+    "predict leaves the model in eval mode",
+    holds="Leave the rest as it is: sizes, ReLUs, dropout, loss, optimizer, seed, and",
+    side="predict",
+)
+def predicts(answer, rng, device):
+    net = answer.Net().to(device)
+    x, _ = problem(rng, device, 200)
     net.eval()
     answer.predict(net, x)
     left = sum(module.training for module in net.modules())
@@ -409,7 +436,7 @@ def accuracy(answer, rng, device):
         expect_close(a, b, rtol=0, atol=1e-6, name="a parameter of model", hint=hint)
 
 
-@functools.lru_cache(maxsize=1)
+@lru_cache(maxsize=1)
 def whole_run(answer):
     """The training of the program once more. It has its own seed: one time is enough."""
     return answer.train(answer.x[:1197], answer.y[:1197], 20)
@@ -505,7 +532,7 @@ class Net(Base):
         return super().forward(x).softmax(0)
 
 
-@mutant("tanh in the place of ReLU", caught_by=as_before)
+@mutant("tanh in the place of ReLU", caught_by=network)
 class Net(Base):
     def forward(self, x):
         for layer in self.hidden:
@@ -513,13 +540,13 @@ class Net(Base):
         return self.out(self.drop(x))
 
 
-@mutant("no ReLU", caught_by=as_before)
+@mutant("no ReLU", caught_by=network)
 class Net(Base):
     def forward(self, x):
         return self.out(self.drop(self.hidden[1](self.hidden[0](x))))
 
 
-@mutant("drops pixels, not hidden numbers", caught_by=as_before)
+@mutant("drops pixels, not hidden numbers", caught_by=network)
 class Net(Base):
     def forward(self, x):
         x = self.drop(x)
@@ -528,37 +555,37 @@ class Net(Base):
         return self.out(x)
 
 
-@mutant("another seed", caught_by=as_before)
+@mutant("another seed", caught_by=training)
 def train(x, y, epochs):
     return fitted(x, y, epochs, seed=1)
 
 
-@mutant("rows in the order of the file", caught_by=as_before)
+@mutant("rows in the order of the file", caught_by=drawn)
 def train(x, y, epochs):
     return fitted(x, y, epochs, order="file")
 
 
-@mutant("one order for all epochs", caught_by=as_before)
+@mutant("one order for all epochs", caught_by=drawn)
 def train(x, y, epochs):
     return fitted(x, y, epochs, order="once")
 
 
-@mutant("dropout in the first epoch alone", caught_by=as_before)
+@mutant("dropout in the first epoch alone", caught_by=training)
 def train(x, y, epochs):
     return fitted(x, y, epochs, calm=True)
 
 
-@mutant("the sum of the losses of a batch", caught_by=as_before)
+@mutant("the sum of the losses of a batch", caught_by=training)
 def train(x, y, epochs):
     return fitted(x, y, epochs, reduction="sum")
 
 
-@mutant("smooths the labels", caught_by=as_before)
+@mutant("smooths the labels", caught_by=training)
 def train(x, y, epochs):
     return fitted(x, y, epochs, label_smoothing=0.1)
 
 
-@mutant("no weight decay", caught_by=as_before)
+@mutant("no weight decay", caught_by=training)
 def train(x, y, epochs):
     return fitted(x, y, epochs, decay=0.0)
 
@@ -578,14 +605,14 @@ def train(x, y, epochs):
     return fitted(x, y, epochs, part=True)
 
 
-@mutant("answers in training mode", caught_by=as_before)
+@mutant("answers in training mode", caught_by=predicts)
 def predict(model, x):
     model.train()
     with torch.no_grad():
         return model(x).argmax(1) + 1
 
 
-@mutant("leaves the model in training mode", caught_by=as_before)
+@mutant("leaves the model in training mode", caught_by=predicts)
 def predict(model, x):
     model.eval()
     with torch.no_grad():

@@ -421,6 +421,33 @@ def kept(path, state):
     os.replace(f"{path}.new", path)
 
 
+def read(path, anew):
+    """The state in the file, None without one. anew: None as well if it cannot be read."""
+    if not os.path.exists(path):
+        return None
+    try:
+        return torch.load(path)
+    except Exception:
+        if not anew:
+            raise
+        return None
+
+
+def clip(parameters, norm):
+    """Clip the norm of all gradients to a number, not at all with None, or in a wrong way."""
+    if norm == "values":
+        nn.utils.clip_grad_value_(parameters, 0.5)
+    elif norm == "apart":
+        for p in parameters:
+            nn.utils.clip_grad_norm_(p, 0.5)
+    elif norm == "to":
+        length = nn.utils.get_total_norm([p.grad for p in parameters])
+        for p in parameters:
+            p.grad.mul_(0.5 / length)
+    elif norm:
+        nn.utils.clip_grad_norm_(parameters, norm)
+
+
 def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False, total=False,
            final=False, seed=0, rate=4e-3, write=kept, since=False, calm=False,
            anew=False):  # fmt: skip
@@ -430,13 +457,7 @@ def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False,
     opt = torch.optim.AdamW(model.parameters(), lr=rate)
     plan = CosineAnnealingLR(opt, 100)
     start, losses = 0, []
-    state = None
-    if os.path.exists(path):
-        try:
-            state = torch.load(path)
-        except Exception:
-            if not anew:
-                raise
+    state = read(path, anew)
     if state is not None:
         model.load_state_dict(state["model"])
         if "opt" not in leave:
@@ -459,18 +480,7 @@ def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False,
         loss = F.cross_entropy(model(ids[:, :-1]).mT, ids[:, 1:])
         opt.zero_grad()
         loss.backward()
-        if norm == "values":
-            nn.utils.clip_grad_value_(model.parameters(), 0.5)
-        elif norm == "apart":
-            for p in model.parameters():
-                nn.utils.clip_grad_norm_(p, 0.5)
-        elif norm == "to":
-            grads = [p.grad for p in model.parameters()]
-            length = nn.utils.get_total_norm(grads)
-            for grad in grads:
-                grad.mul_(0.5 / length)
-        elif norm:
-            nn.utils.clip_grad_norm_(model.parameters(), norm)
+        clip(list(model.parameters()), norm)
         if not still:
             opt.step()
         plan.step()
