@@ -52,6 +52,26 @@ def with_atlas(setting, tmp_path):
     return with_atlas
 
 
+async def test_an_explanation_does_not_push_the_message_out_of_sight(with_atlas, until):
+    setting = with_atlas("tensors/shapes")
+    atlas = setting.course.root / "lessons" / "atlas.toml"
+    atlas.write_text(atlas.read_text().replace("They must agree", "They must agree " * 60))
+    setting.runner.script = plays(Output("stdout", "one\n" * 10), RAISED, FAILED)
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("r")
+        await until(pilot, lambda: ended(screen).startswith("✗"))
+        transcript = screen.query_one("#transcript")
+        await until(pilot, lambda: transcript.virtual_size.height > 2 * transcript.size.height)
+        await pilot.pause()
+        assert transcript.render_line(0).text.strip() == "RuntimeError: sizes 4 and 3"
+        await pilot.press("f3", "f3", "end")
+        await until(pilot, lambda: transcript.is_vertical_scroll_end)
+        last = transcript.render_line(transcript.size.height - 1).text
+        assert last.strip() == "Lesson 1.1 Shapes is about it: F12 opens it."
+
+
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])
 async def test_the_explanation_stands_below_the_error(with_atlas, until, size):
     setting = with_atlas("tensors/shapes")

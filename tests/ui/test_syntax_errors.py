@@ -80,7 +80,7 @@ async def test_a_problem_is_shown_at_its_place_and_goes_when_mended(until):
         await pilot.press("down")
         await settled(pilot, until, editor)
         assert editor.problem.row == 0
-        assert "line 1: '(' was never closed" in str(editor._border_title)
+        assert str(editor._border_title) == "a.py ✗ line 1: '(' was never closed"
         drawn = editor.render_line(0)
         assert drawn.text.startswith("1✗ x = 1(")
         assert [s.text for s in drawn if s.style.underline] == ["("]

@@ -119,8 +119,6 @@ class CheckedCode(CodeArea):
         if self._note:
             title += Content.styled(f" {symbols.current().dot} {self._note}", "$accent")
         if self.problem is not None:
-            word = (
-                f" {symbols.current().failed} line {self.problem.row + 1}: {self.problem.message}"
-            )
-            title += OutsideText(word).styled("$text-error")
+            word = f"{symbols.current().failed} line {self.problem.row + 1}: {self.problem.message}"
+            title += Content(" ") + OutsideText(word).styled("$text-error")
         entitle(self, title)

@@ -26,6 +26,7 @@ class OutputPane(ResultPane):
         self._writers = {stream: Writer() for stream in STREAMS}
         self._new: list[Line] = []
         self._skipped = 0
+        self._message_at: int | None = None
         self._is_plain_run = True
         self._about: Callable[[str], str] = str
 
@@ -51,7 +52,7 @@ class OutputPane(ResultPane):
 
     def take(self, events: Sequence[Event]) -> None:
         """Write a batch at once."""
-        self._new, self._skipped = [], 0
+        self._new, self._skipped, self._message_at = [], 0, None
         for event in events:
             self._write(event)
         unfinished = [
@@ -59,7 +60,9 @@ class OutputPane(ResultPane):
             for stream, writer in self._writers.items()
             if writer.open
         ]
-        self.transcript.add(self._new, unfinished, skipped=self._skipped)
+        self.transcript.add(
+            self._new, unfinished, skipped=self._skipped, keep_in_view=self._message_at
+        )
 
     def remark(self, lines: list[Line]) -> None:
         """Add lines of our own below what the program wrote."""
@@ -96,6 +99,7 @@ class OutputPane(ResultPane):
     def _(self, event: Raised) -> None:
         self._end_streams()
         self._new += [("error", line) for line in visible(event.text).splitlines()]
+        self._message_at = len(self._new) - max(1, len(visible(event.message).splitlines()))
 
     @_write.register
     def _(self, event: Explained) -> None:

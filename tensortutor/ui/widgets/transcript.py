@@ -43,6 +43,7 @@ class Transcript(ScrollView, can_focus=True):
         self._open: list[Line] = []
         self._wrapped_at = 0
         self._following = True
+        self._kept_in_view: int | None = None
         self.left_out = 0
 
     @property
@@ -55,19 +56,28 @@ class Transcript(ScrollView, can_focus=True):
         self._lines, self._rows, self._open = [], [], []
         self.left_out = 0
         self._following = True
+        self._kept_in_view = None
         self._lay_out()
 
     def add(
-        self, lines: Iterable[Line], unfinished: Iterable[Line] = (), *, skipped: int = 0
+        self,
+        lines: Iterable[Line],
+        unfinished: Iterable[Line] = (),
+        *,
+        skipped: int = 0,
+        keep_in_view: int | None = None,
     ) -> None:
         """Add ended lines. `unfinished` replaces the lines at the bottom that had not ended.
 
-        skipped: so many lines came before these and are counted only.
+        skipped: so many lines came before these and are counted only. keep_in_view: the index of
+        the new line that lines below it do not push out of sight.
         """
         new = list(lines)
         if skipped:
             self.left_out += skipped + len(self._lines)
             self._lines, self._rows = [], []
+        if keep_in_view is not None:
+            self._kept_in_view = len(self._lines) + keep_in_view
         self._lines += new
         self._rows += self._wrap(new)
         self._open = list(unfinished)
@@ -83,6 +93,8 @@ class Transcript(ScrollView, can_focus=True):
         del self._lines[:surplus]
         del self._rows[:rows]
         self.left_out += surplus
+        if self._kept_in_view is not None:
+            self._kept_in_view = max(0, self._kept_in_view - surplus)
 
     def _wrap(self, lines: Iterable[Line]) -> list[Line]:
         """Rows for lines. A line that fits is its own row: thousands of new objects would make
@@ -108,8 +120,17 @@ class Transcript(ScrollView, can_focus=True):
         height = bool(self.left_out) + len(self._rows) + len(self._wrap(self._open))
         self.virtual_size = Size(self._wrapped_at, height)
         if self._following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False, force=True)
+            self._follow()
         self.refresh()
+
+    def _follow(self) -> None:
+        """Show the last row, or have the line that is kept in view on top."""
+        if self._kept_in_view is not None:
+            above = bool(self.left_out) + len(self._wrap(self._lines[: self._kept_in_view]))
+            if above < self.max_scroll_y:
+                self.scroll_to(y=above, animate=False, immediate=True, force=True)
+                return
+        self.scroll_end(animate=False, immediate=True, x_axis=False, force=True)
 
     def on_resize(self) -> None:
         """Wrap anew when the width has changed, and stay at the end if that is what shows."""
