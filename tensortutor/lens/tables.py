@@ -135,7 +135,12 @@ def profile_table(profile: Profile, by_memory: bool = False) -> Table:
 def share_table(profile: Profile) -> Table:
     """The parts of the training steps."""
     rows = tuple(
-        (share.part, time(share.ms), f"{share.fraction:.0%}", "█" * round(fraction(share.fraction) * 30))
+        (
+            share.part,
+            time(share.ms),
+            f"{share.fraction:.0%}",
+            "█" * round(fraction(share.fraction) * 30),
+        )
         for share in profile.shares
     )
     below = (f"{profile.steps:,} training steps.",) if rows else ()

@@ -120,7 +120,10 @@ def node_text(node: GraphNode) -> str:
 
 
 def backward_sentence(graph: Graph, id: int) -> str:
-    """What backward does at a node, with shapes: what comes in, what goes where. "": no such node."""
+    """What backward does at a node, with shapes: what comes in, what goes where.
+
+    "" if there is no such node.
+    """
     nodes = {node.id: node for node in graph.nodes}
     node = nodes.get(id)
     if node is None:

@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 from tensortutor.protocol.framing import ProtocolError
 
 T = TypeVar("T")
-LARGEST_INT = (1 << 64) - 1
-"""JSON has no end of digits, but who divides or formats such a number would fail."""
+LARGEST_INT = 1 << 68
+"""More than the bytes of the largest tensor that can be described: 2**63 complex elements.
+
+JSON has no end of digits, but no float is as large as most of them.
+"""
 
 
 def to_wire(value: Any) -> Any:
