@@ -105,8 +105,8 @@ def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> 
         # A program that makes one itself may write anything into it.
         line = error.text if type(error.text) is str else ""
         places = (error.lineno, error.offset, error.end_offset)
-        first, column, end = (place if type(place) is int else 0 for place in places)
-        return (Frame("<module>", first, line.rstrip("\n")[:LONGEST_NAME], column, end),)
+        first, start, stop = (place if type(place) is int else 0 for place in places)
+        return (Frame("<module>", first, line.rstrip("\n")[:LONGEST_NAME], start, stop),)
     frames = []
     for entry in traceback.extract_tb(trace):
         if entry.filename != path:
