@@ -5,23 +5,28 @@ from collections.abc import Iterator
 
 from tensortutor.protocol.lens import TensorInfo
 
+LARGEST_ELEMENT = 16
+"""Bytes of the largest dtype, complex128."""
 
-def cells_of(tensor: TensorInfo) -> Iterator[int]:
-    """The cell of the storage at which each element lies, in the order of the indices.
+
+def cells_of(tensor: TensorInfo, most: int) -> Iterator[int]:
+    """The cell of the storage at which each of the first `most` elements lies, index by index.
 
     In units of the tensor's own elements. Only for the layout "strided".
     """
-    ranges = (range(0, size * stride, stride) if stride else (0,) * size
-              for size, stride in zip(tensor.shape, tensor.stride, strict=True))  # fmt: skip
-    for steps in itertools.product(*ranges):
+    # No index of the first elements is beyond `most`; `product` keeps what it is given, and an
+    # expanded tensor may have more elements than fit in memory.
+    ranges = ([index * stride for index in range(min(size, most))]
+              for size, stride in zip(tensor.shape, tensor.stride, strict=False))  # fmt: skip
+    for steps in itertools.islice(itertools.product(*ranges), most):
         yield tensor.offset + sum(steps)
 
 
 def bytes_of(tensor: TensorInfo, most: int = 1 << 16) -> set[int]:
     """The bytes of the storage that it looks at, of its first `most` elements."""
-    first = itertools.islice(cells_of(tensor), most)
+    first = cells_of(tensor, most)
     size = tensor.itemsize
-    return {byte for cell in first for byte in range(cell * size, (cell + 1) * size)}
+    return {cell * size + byte for cell in first for byte in range(min(size, LARGEST_ELEMENT))}
 
 
 def shared(one: TensorInfo, other: TensorInfo) -> set[int]:

@@ -135,7 +135,12 @@ def profile_table(profile: Profile, by_memory: bool = False) -> Table:
 def share_table(profile: Profile) -> Table:
     """The parts of the training steps."""
     rows = tuple(
-        (share.part, time(share.ms), f"{share.fraction:.0%}", "█" * round(share.fraction * 30))
+        (
+            share.part,
+            time(share.ms),
+            f"{share.fraction:.0%}",
+            "█" * round(fraction(share.fraction) * 30),
+        )
         for share in profile.shares
     )
     below = (f"{profile.steps:,} training steps.",) if rows else ()
@@ -144,8 +149,14 @@ def share_table(profile: Profile) -> Table:
 
 def bar(share: float) -> str:
     """From 0 to 1 as a bar; what is not 0 has at least a thin one."""
+    share = fraction(share)
     eighths = max(round(BAR_CELLS * 8 * share), share > 0)
     return BLOCKS[8] * (eighths // 8) + BLOCKS[eighths % 8]
+
+
+def fraction(value: float) -> float:
+    """The value, from 0 to 1: a program can claim any other number, NaN too."""
+    return min(value, 1.0) if value > 0 else 0.0
 
 
 def memory_table(profile: Profile) -> Table:

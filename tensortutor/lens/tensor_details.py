@@ -62,9 +62,10 @@ def cell(one: TensorInfo, index: tuple[int, ...]) -> int:
 
 
 def walk(one: TensorInfo, index: tuple[int, ...], dim: int) -> set[int]:
-    """The cells that are passed when one index runs and the others stand still."""
+    """The cells that are passed when one index, up to MOST_ELEMENTS, runs and the others stand."""
     return {
-        cell(one, (*index[:dim], i, *index[dim + 1 :])) for i in range(one.shape[dim])
+        cell(one, (*index[:dim], i, *index[dim + 1 :]))
+        for i in range(min(one.shape[dim], MOST_ELEMENTS))
     }  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def strip(
 
     Cells that the tensor does not look at are shown as dots. Nothing where cells cannot be read.
     """
-    mine = set(_first(one))
+    mine = set(cells_of(one, MOST_ELEMENTS))
     here, way = cell(one, index), walk(one, index, dim) if one.shape else set()
     values = [_short(value) for value in storage.cells]
     size = max((len(value) for value in values), default=1) + 2
@@ -94,13 +95,6 @@ def strip(
     total = storage.bytes // one.itemsize if one.itemsize else 0
     if total > len(values):
         yield f"       ... and {total - len(values):,} more cells"
-
-
-def _first(one: TensorInfo) -> Iterator[int]:
-    for number, at in enumerate(cells_of(one)):
-        if number >= MOST_ELEMENTS:
-            return
-        yield at
 
 
 def heat_map(sample: Sample, ascii: bool) -> Iterator[str]:
@@ -131,7 +125,8 @@ def shade(value: float, low: float, high: float, shades: str) -> str:
         return "?"
     if math.isinf(value):
         return "!"
-    part = (value - low) / (high - low) if high > low else 0.5
+    # Halved: the difference of two numbers may be infinite.
+    part = (value / 2 - low / 2) / (high / 2 - low / 2) if high / 2 > low / 2 else 0.5
     return shades[min(int(part * len(shades)), len(shades) - 1)]
 
 
@@ -151,7 +146,7 @@ def together(one: TensorInfo, other: TensorInfo) -> Iterator[str]:
 
 def both(one: TensorInfo, other: TensorInfo, storage: Storage, width: int) -> Iterator[str]:
     """The storage, each cell marked: 1 for the first tensor, 2 for the second, # for both."""
-    first, second = set(_first(one)), set(_first(other))
+    first, second = set(cells_of(one, MOST_ELEMENTS)), set(cells_of(other, MOST_ELEMENTS))
     across = max((width - 7) // 2, 1)
     for start in range(0, len(storage.cells), across):
         cells = range(start, min(start + across, len(storage.cells)))

@@ -27,12 +27,15 @@ class Branch:
 
 def module_tree(modules: Modules) -> Iterator[Branch]:
     """Each module, its parameters and buffers, its children."""
+    depth = -1
     for module in modules.modules:
-        yield Branch(module.depth, module.path, module_text(module))
+        # A program can claim any depth; a child lies one below its parent.
+        depth = min(max(module.depth, 0), depth + 1)
+        yield Branch(depth, module.path, module_text(module))
         for kind, tensors in (("", module.parameters), (" buffer", module.buffers)):
             for one in tensors:
                 text = f"{one.name}: {tensor_text(one, kind)}"
-                yield Branch(module.depth + 1, f"{module.path}.{one.name}", text)
+                yield Branch(depth + 1, f"{module.path}.{one.name}", text)
 
 
 def module_text(module: ModuleInfo) -> str:
@@ -93,6 +96,8 @@ def graph_tree(graph: Graph, root: int) -> Iterator[Branch]:
         id, depth = todo.pop()
         again = id in seen
         seen.add(id)
+        if id not in nodes:
+            continue  # a program can claim an edge that leads nowhere
         mark = "  (the same node as above)" if again else ""
         yield Branch(depth, str(id), node_text(nodes[id]) + mark)
         if not again:
@@ -115,15 +120,22 @@ def node_text(node: GraphNode) -> str:
 
 
 def backward_sentence(graph: Graph, id: int) -> str:
-    """What backward does at a node, with shapes: what comes in, what goes where."""
+    """What backward does at a node, with shapes: what comes in, what goes where.
+
+    "" if there is no such node.
+    """
     nodes = {node.id: node for node in graph.nodes}
-    node = nodes[id]
+    node = nodes.get(id)
+    if node is None:
+        return ""
     came = f"a gradient {node.grad}" if node.grad else "a gradient"
     norm = "" if node.grad_norm is None else f" of norm {number(node.grad_norm)}"
     if node.kind == "leaf":
         added = "is added to" if "accumulated" in node.marks else "arrives in"
         return f"{came}{norm} {added} {node.variable or 'a leaf'}.grad."
-    targets = [nodes[edge.target] for edge in graph.edges if edge.source == id]
+    targets = [
+        nodes[edge.target] for edge in graph.edges if edge.source == id and edge.target in nodes
+    ]
     out = [
         f"{target.grad or target.words} to {target.variable or target.name}"
         for target in targets if target.kind != "detached"

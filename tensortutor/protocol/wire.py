@@ -10,6 +10,11 @@ from typing import Any, TypeVar
 from tensortutor.protocol.framing import ProtocolError
 
 T = TypeVar("T")
+LARGEST_INT = 1 << 68
+"""More than the bytes of the largest tensor that can be described: 2**63 complex elements.
+
+JSON has no end of digits, but no float is as large as most of them.
+"""
 
 
 def to_wire(value: Any) -> Any:
@@ -27,7 +32,8 @@ def to_wire(value: Any) -> Any:
 def from_wire(kind: type[T], data: Any) -> T:
     """Build the dataclass `kind` from a JSON object.
 
-    Raises ProtocolError on a missing or unknown field and on a value of the wrong type.
+    Raises ProtocolError on a missing or unknown field, on a value of the wrong type and on a whole
+    number beyond LARGEST_INT.
     """
     if not isinstance(data, dict):
         raise ProtocolError(f"{kind.__name__} is not an object")
@@ -73,6 +79,8 @@ def _value(hint: Any, value: Any, kind: type, name: str) -> Any:
         return _to_float(value, kind, name)
     if type(value) is not hint:
         raise ProtocolError(f"{kind.__name__}.{name} is not of type {hint.__name__}")
+    if type(value) is int and abs(value) > LARGEST_INT:
+        raise ProtocolError(f"{kind.__name__}.{name} is too large")
     return value
 
 

@@ -149,13 +149,15 @@ class Streams:
 
     def flush(self) -> None:
         """Push out what is buffered. A program may have closed or replaced its streams."""
-        for stream in (sys.stdout, sys.stderr, *self._streams):
-            flush = getattr(stream, "flush", None)
-            if flush is None or getattr(stream, "closed", False):
-                continue
+        current = (getattr(sys, name, None) for name in ("stdout", "stderr"))
+        for stream in (*current, *self._streams):
             try:
-                flush()
-            except (OSError, ValueError):
+                flush = getattr(stream, "flush", None)
+                if flush is not None and not getattr(stream, "closed", False):
+                    flush()
+            except KeyboardInterrupt:
+                raise
+            except BaseException:
                 continue  # its own stream, broken by itself: nothing left to push
 
 

@@ -71,6 +71,7 @@ class Keeper:
         self._most_bytes = -1
         self._interrupting = False
         self._shared_before = processes.shared_files()
+        self._machine_shared = 0
 
     def watch(self, channel: socket.socket, out: int, err: int) -> None:
         """Fork the program's process, see it through, clean up. Never returns."""
@@ -126,6 +127,7 @@ class Keeper:
                 if isinstance(order, Allow):
                     self._allowed = order
                     self._most_bytes, self._walk = -1, None
+                    self._machine_shared = processes.machine_shared()
                     self._next_memory = self._next_disk = 0.0
                 elif isinstance(order, Interrupt):
                     self._interrupting = True
@@ -145,8 +147,8 @@ class Keeper:
             return "processes"
         now = time.monotonic()
         if now >= self._next_memory:
-            memory = self._allowed.memory_bytes
-            if processes.memory_of_all(memory, self._allowed.processes) > memory:
+            memory, most = self._allowed.memory_bytes, self._allowed.processes
+            if processes.memory_of_all(memory, most, self._machine_shared) > memory:
                 return "memory"
             # Measuring takes time: never more than a tenth of it.
             self._next_memory = now + max(MEASURE_EVERY_S, 10 * (time.monotonic() - now))

@@ -5,7 +5,7 @@ import os
 import signal
 from dataclasses import dataclass
 
-from tensortutor.worker.socket_memory import socket_bytes
+from tensortutor.worker.socket_memory import files_in_flight, socket_bytes
 
 MANY = 1024
 
@@ -65,23 +65,34 @@ def end_descendants() -> bool:
             return bool(found)
 
 
-def memory_of_all(enough: int, most: int) -> int:
+def memory_of_all(enough: int, most: int, shared_before: int) -> int:
     """Bytes of memory that the processes below this one have for themselves, sockets included.
 
     most: look at no more processes than that; the measuring of many would take seconds, in which
-    they could become many more. Exact only when it may be more than `enough`: pages that forked
-    processes share are counted in each of them at first, and only then divided among them, which
-    takes milliseconds.
+    they could become many more. shared_before: what `machine_shared` said before they began. Exact
+    only when it may be more than `enough`: pages that forked processes share are counted in each of
+    them at first, and only then divided among them, which takes milliseconds.
     """
     found = descendants(most)[:most]
     held = held_files(found).memory
+    if files_in_flight(found):
+        # Nobody has them open, so nobody can say how large they are; the machine knows the sum.
+        held = max(held, machine_shared() - shared_before)
     waiting = socket_bytes(found)
     files = [f"/proc/{pid}/status" for pid in found]
+    waiting += 1024 * _kib(
+        files, "VmPTE:"
+    )  # a page that is only read takes no memory, its entry does
     rough = waiting + _with_held(_kib(files, "RssAnon:"), _kib(files, "RssShmem:"), held)
     if rough <= enough:
         return rough
     files = [f"/proc/{pid}/smaps_rollup" for pid in found]
     return waiting + _with_held(_kib(files, "Pss_Anon:"), _kib(files, "Pss_Shmem:"), held)
+
+
+def machine_shared() -> int:
+    """Bytes of files in memory (memfd, /dev/shm, tmpfs), mapped or not, of the whole machine."""
+    return 1024 * _kib(["/proc/meminfo"], "Shmem:")
 
 
 def _with_held(anonymous_kib: int, mapped_kib: int, held: int) -> int:

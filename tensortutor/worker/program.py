@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from tensortutor.worker.lens.lens import Lens
 
 
+EXCEPT_HOOK = sys.excepthook
+"""What shows an exception unless the program says otherwise."""
+
+
 class Program:
     """One run of one job."""
 
@@ -109,7 +113,7 @@ class Program:
         main.__file__ = self._path
         vars(main)["__builtins__"] = builtins
         vars(main)["device"] = self._device
-        sys.modules["__main__"] = main
+        sys.modules["__main__"] = self._main = main
         sys.argv = [self._path, *self._job.arguments]
         sys.path.insert(0, self._folder)
         return main
@@ -149,14 +153,26 @@ class Program:
         self._streams.flush()
         linecache.checkcache(self._path)
         report = raised(error, self._path, self._job.filename, self._job.folder)
-        if sys.excepthook is not sys.__excepthook__:
-            report = replace(report, text="")  # the program shows its exceptions itself
-            sys.excepthook(type(error), error, error.__traceback__)
+        if self._is_shown_by_program(error):
+            report = replace(report, text="")
             self._streams.flush()
         elif os.getpid() != self._owner:
             print(report.text, file=sys.stderr, end="", flush=True)
         self._channel.send(report)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+    def _is_shown_by_program(self, error: BaseException) -> bool:
+        """Whether the program has a hook of its own for exceptions, which has worked."""
+        hook = getattr(sys, "excepthook", EXCEPT_HOOK)
+        if hook is EXCEPT_HOOK:
+            return False
+        try:
+            hook(type(error), error, error.__traceback__)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return False
+        return True
 
     def _examine(self, namespace: dict[str, Any], printed: list[str]) -> None:
         for index, proof in enumerate(self._job.probes):
@@ -182,7 +198,7 @@ class Program:
 
     def _take_apart(self) -> None:
         """Let go of the program's names, as an interpreter does: files close, `__del__` runs."""
-        vars(sys.modules["__main__"]).clear()
+        vars(self._main).clear()
         gc.collect()
 
 
@@ -203,9 +219,15 @@ def imported() -> tuple[str, ...]:
 
 def exit_code(stop: SystemExit) -> int:
     """The status that an interpreter would exit with."""
-    if stop.code is None:
-        return 0
-    if isinstance(stop.code, int):
-        return stop.code & 0xFF
-    print(stop.code, file=sys.stderr)
+    try:
+        code: Any = stop.code
+        if code is None:
+            return 0
+        if issubclass(type(code), int):  # isinstance() would believe a __class__ that lies
+            return int.__and__(code, 0xFF)
+        print(code, file=sys.stderr)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return 1  # its class, the code's or the stream is the program's own, and broken
     return 1

@@ -22,7 +22,7 @@ TABLES = ("tcp", "tcp6", "udp", "udp6")
 def socket_bytes(pids: list[str]) -> int:
     """Bytes that wait in the sockets that some processes have open.
 
-    A socket that is on its way to another process, and open in none, is not seen.
+    A socket that is on its way to another process, and open in none, is not seen here.
     """
     own = set(inodes(pids))
     if not own:
@@ -35,13 +35,30 @@ def socket_bytes(pids: list[str]) -> int:
 
 def inodes(pids: list[str]) -> Iterator[int]:
     """The numbers of the sockets that processes have open."""
+    return (inode for _, inode in _open_sockets(pids))
+
+
+def files_in_flight(pids: list[str]) -> bool:
+    """Whether open files are on their way through Unix sockets: sent, and not yet received.
+
+    Their sender may have closed them since. Kernels before 5.9 do not tell.
+    """
+    for path, _ in _open_sockets(pids):
+        with contextlib.suppress(OSError), open(path) as file:
+            if any(line.startswith("scm_fds:") and int(line.split()[1]) for line in file):
+                return True
+    return False
+
+
+def _open_sockets(pids: list[str]) -> Iterator[tuple[str, int]]:
+    """Where /proc describes each socket that processes have open, and its number."""
     for pid in pids:
         with contextlib.suppress(OSError):  # it has just ended
             for name in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
                     target = os.readlink(f"/proc/{pid}/fd/{name}")
                     if target.startswith("socket:["):
-                        yield int(target[8:-1])
+                        yield f"/proc/{pid}/fdinfo/{name}", int(target[8:-1])
 
 
 def unix_sockets() -> Iterator[tuple[int, int]]:

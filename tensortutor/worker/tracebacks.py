@@ -25,15 +25,12 @@ def raised(error: BaseException, path: str, name: str, folder: str = "") -> Rais
     path: the program's file as Python knows it. name: as the learner knows it. folder: where the
     learner's own modules lie, or "".
     """
-    report = traceback.TracebackException(type(error), error, error.__traceback__)
-    clean(report, path, name, folder, set())
-    text = written(report, error)
-    if isinstance(error, EOFError) and "reading a line" in str(error):
-        text += NO_KEYBOARD + "\n"
-    kind = type(error).__qualname__
     message = text_of(error)
+    text = written(error, path, name, folder)
+    if isinstance(error, EOFError) and "reading a line" in message:
+        text += NO_KEYBOARD + "\n"
     return Raised(
-        type=kind[:LONGEST_NAME],
+        type=name_of_type(error)[:LONGEST_NAME],
         message=message[:LONGEST_MESSAGE],
         frames=own_frames(error, error.__traceback__, path)[-MOST_FRAMES:],
         text=shorten(text),
@@ -41,17 +38,27 @@ def raised(error: BaseException, path: str, name: str, folder: str = "") -> Rais
     )
 
 
-def written(report: traceback.TracebackException, error: BaseException) -> str:
+def written(error: BaseException, path: str, name: str, folder: str) -> str:
     """The report as Python writes it, or in short where the program has broken what Python needs.
 
-    From 3.13 on it reads the lines with `ast`.
+    That may be the lines of its file (from 3.13 on Python reads them with `ast`), a class that
+    raises when it is asked for its notes, or a chain of causes too long for the stack.
     """
     try:
+        report = traceback.TracebackException(type(error), error, error.__traceback__)
+        clean(report, path, name, folder, set())
         return "".join(report.format())
-    except Exception:
-        places = (f'  File "{f.filename}", line {f.lineno}, in {f.name}\n' for f in report.stack)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        places = (
+            f'  File "{name_of(frame.f_code.co_filename, path, name, folder)}", line {line}, '
+            f"in {frame.f_code.co_name}\n"
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if is_own(frame.f_code.co_filename, path, folder)
+        )
         head = "Traceback (most recent call last):\n"
-        return f"{head}{''.join(places)}{type(error).__qualname__}: {text_of(error)}\n"
+        return f"{head}{''.join(places)}{name_of_type(error)}: {text_of(error)}\n"
 
 
 def clean(
@@ -95,10 +102,11 @@ def name_of(filename: str, path: str, name: str, folder: str) -> str:
 def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> tuple[Frame, ...]:
     """The lines of the program that were under way, outermost first."""
     if isinstance(error, SyntaxError) and error.filename == path:
-        line = (error.text or "").rstrip("\n")[:LONGEST_NAME]
-        return (
-            Frame("<module>", error.lineno or 0, line, error.offset or 0, error.end_offset or 0),
-        )
+        # A program that makes one itself may write anything into it.
+        line = error.text if type(error.text) is str else ""
+        places = (error.lineno, error.offset, error.end_offset)
+        first, start, stop = (place if type(place) is int else 0 for place in places)
+        return (Frame("<module>", first, line.rstrip("\n")[:LONGEST_NAME], start, stop),)
     frames = []
     for entry in traceback.extract_tb(trace):
         if entry.filename != path:
@@ -118,11 +126,18 @@ def own_frames(error: BaseException, trace: TracebackType | None, path: str) -> 
 
 
 def text_of(error: BaseException | str) -> str:
-    """str(error), which a learner's class may have broken."""
+    """str(error), which a learner's class may have broken: a plain str in every case."""
     try:
-        return str(error)
-    except Exception as other:
-        return f"<str() of it raised {type(other).__name__}>"
+        return str.__str__(str(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as other:
+        return f"<str() of it raised {name_of_type(other)}>"
+
+
+def name_of_type(error: BaseException) -> str:
+    """The name of its class, whatever the class's own class says."""
+    return str(type.__dict__["__qualname__"].__get__(type(error)))
 
 
 def plain_frames(text: str, path: str, name: str) -> str:

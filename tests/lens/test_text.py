@@ -39,11 +39,11 @@ def test_a_line_tells_what_it_made_how_often_and_its_marks():
 
 
 def test_strides_walk_through_the_storage():
-    assert list(strides.cells_of(tensor("x", (2, 3), (3, 1)))) == [0, 1, 2, 3, 4, 5]
-    assert list(strides.cells_of(tensor("t", (3, 2), (1, 3)))) == [0, 3, 1, 4, 2, 5]
-    assert list(strides.cells_of(tensor("e", (2, 2), (0, 2), 1))) == [1, 3, 1, 3]
-    assert list(strides.cells_of(tensor("s", (), (), 5))) == [5]
-    assert list(strides.cells_of(tensor("n", (0, 2), (2, 1)))) == []
+    assert list(strides.cells_of(tensor("x", (2, 3), (3, 1)), 99)) == [0, 1, 2, 3, 4, 5]
+    assert list(strides.cells_of(tensor("t", (3, 2), (1, 3)), 99)) == [0, 3, 1, 4, 2, 5]
+    assert list(strides.cells_of(tensor("e", (2, 2), (0, 2), 1), 99)) == [1, 3, 1, 3]
+    assert list(strides.cells_of(tensor("s", (), (), 5), 99)) == [5]
+    assert list(strides.cells_of(tensor("n", (0, 2), (2, 1)), 99)) == []
 
 
 def test_cells_that_two_tensors_share():

@@ -24,9 +24,11 @@ from tensortutor.protocol.drawings import (
     has_extent,
 )
 from tensortutor.protocol.setup import SLOW_MODULES, Load
+from tensortutor.protocol.wire import LARGEST_INT
 
 # What surrogateescape makes of arbitrary bytes: the text that a program's output arrives as.
 TEXT = st.text() | st.binary(max_size=20).map(lambda b: b.decode("utf-8", "surrogateescape"))
+INTEGERS = st.integers(-LARGEST_INT, LARGEST_INT)
 NUMBERS = st.floats(allow_nan=False)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | NUMBERS | st.text(),
@@ -35,7 +37,7 @@ JSON = st.recursive(
 )
 SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
-    int: st.integers(),
+    int: INTEGERS,
     float: NUMBERS,
     bool: st.booleans(),
     Any: JSON,
@@ -79,11 +81,11 @@ def histograms(draw: Any) -> Histogram:
     edges = draw(RISING)
     counts = st.lists(st.integers(0, 1000), min_size=len(edges) - 1, max_size=len(edges) - 1)
     bars = st.builds(
-        Bars, label=WORDS, counts=counts.map(tuple), count=st.integers(), nan=st.integers(),
-        inf=st.integers(), mean=FINITE, std=FINITE,
+        Bars, label=WORDS, counts=counts.map(tuple), count=INTEGERS, nan=INTEGERS,
+        inf=INTEGERS, mean=FINITE, std=FINITE,
     )  # fmt: skip
     many = st.lists(bars, max_size=3).map(tuple)
-    return Histogram(draw(WORDS), tuple(edges), draw(many), draw(st.integers()))
+    return Histogram(draw(WORDS), tuple(edges), draw(many), draw(INTEGERS))
 
 
 @st.composite
@@ -96,7 +98,7 @@ def area_maps(draw: Any) -> AreaMap:
     )  # fmt: skip
 
 
-INDICES = st.lists(st.integers(0), max_size=3).map(tuple)
+INDICES = st.lists(st.integers(0, LARGEST_INT), max_size=3).map(tuple)
 
 
 @st.composite
@@ -126,7 +128,7 @@ def blocks(
 
 # Drawings refuse what is not bounded; these are the fields that they take.
 BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
-    Plot: {"title": WORDS, "left_out": st.integers(0)},
+    Plot: {"title": WORDS, "left_out": st.integers(0, LARGEST_INT)},
     Picture: {"title": WORDS, "caption": WORDS, "kind": st.sampled_from(PICTURES)}
     | {"low": FINITE, "high": FINITE},
     Load: {"module": st.sampled_from(SLOW_MODULES)},

@@ -95,6 +95,7 @@ def test_any_json_is_a_job_or_a_protocol_error(data):
         ({"ms": "12"}, "Finished.ms is not of type float"),
         ({"ms": False}, "Finished.ms is not of type float"),
         ({"ms": 10**400}, "Finished.ms is too large"),
+        ({"code": -(10**400)}, "Finished.code is too large"),
     ],
 )
 def test_a_wrong_field_is_named(change, sentence):

@@ -12,6 +12,7 @@ from tensortutor.ui.screens.tensor import TensorScreen
 from tensortutor.ui.widgets.code import fitting
 from tensortutor.ui.widgets.graph_tree import PARTS
 from tensortutor.ui.widgets.lens import GraphPane, ModulesPane, ProfilePane
+from tensortutor.ui.widgets.lenspane import LensPane
 from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.ui.fakes import judges, plays
 from tests.ui.test_drawings import drawn, front, tabs
@@ -320,6 +321,19 @@ async def test_an_error_keeps_the_front(setting, until):
         error = Raised("ValueError", "no", (), "Traceback ...\nValueError: no\n")
         screen = await run(pilot, until, setting, error, *EVERYTHING)
         assert front(screen) == "Output"
+
+
+async def test_a_run_may_end_before_what_the_last_one_showed_has_gone(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, *EVERYTHING, PROFILE)
+        for pane in screen.results.panes:
+            if isinstance(pane, LensPane):
+                pane.forget()
+                pane.take((*EVERYTHING, PROFILE))
+        await until(pilot, lambda: len(screen.query(".lens-room")) == 4)
+        for id in ("#tensors", "#tensors-below", "#modules", "#graph", "#graph-step", "#profile"):
+            assert len(screen.query(id)) == 1, id
 
 
 async def test_another_step_shows_nothing_of_the_last_run(setting, until):

@@ -106,7 +106,7 @@ class GraphPane(LensPane):
         self._graph = event
         tree = GraphTree("graphs", id="graph")
         tree.show_root = False
-        self.room.remove_children()
+        self.empty()
         self.room.mount(tree, Static("", id="graph-step", markup=False))
         branches = []
         for root in whole_roots(event):
@@ -139,7 +139,7 @@ class GraphPane(LensPane):
     def _go_to(self, node: int) -> None:
         from textual.widgets import Tree
 
-        tree: Tree[str] = self.query_one("#graph", Tree)
+        tree: Tree[str] = self.room.query_one("#graph", Tree)
         todo = [tree.root]
         for one in todo:  # grows while it is walked
             if one.data == str(node):
@@ -148,7 +148,7 @@ class GraphPane(LensPane):
             todo += one.children
 
     def _say(self, text: str) -> None:
-        for line in self.query("#graph-step").results(Static):
+        for line in self.room.query("#graph-step").results(Static):
             line.update(visible(text))
 
 
@@ -191,7 +191,7 @@ class ProfilePane(LensPane):
         if not isinstance(event, Profile):
             return
         self._profile = event
-        self.room.remove_children()
+        self.empty()
         page = VerticalScroll(Static("", id="profile", markup=False), can_focus=True)
         self.room.mount(page)
         self.call_after_refresh(self._draw)
@@ -221,7 +221,7 @@ class ProfilePane(LensPane):
             "", f"Operators by {order}", *table_lines(operators),
             "", "Memory", *table_lines(tables.memory_table(profile)),
         ]  # fmt: skip
-        for page in self.query("#profile").results(Static):
+        for page in self.room.query("#profile").results(Static):
             page.update(_with_bars(visible("\n".join(parts))))
 
 

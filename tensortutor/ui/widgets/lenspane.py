@@ -21,10 +21,13 @@ class LensPane(ResultPane):
     NOTHING = ""
     KINDS: tuple[type, ...] = ()
 
+    _room: Vertical
+
     def compose(self) -> ComposeResult:
         """A word as long as there is nothing, and room below it."""
         yield Static(self.nothing, classes="lens-word", markup=False)
-        yield Vertical(classes="lens-room")
+        self._room = Vertical(classes="lens-room")
+        yield self._room
 
     @property
     def nothing(self) -> str:
@@ -34,7 +37,17 @@ class LensPane(ResultPane):
     @property
     def room(self) -> Vertical:
         """Where the pane shows what it has."""
-        return self.query_one(".lens-room", Vertical)
+        return self._room
+
+    def empty(self) -> None:
+        """Let go of all that stands in the room.
+
+        The room itself is exchanged: its widgets take a while to go, and a short run may come to
+        its end before they have gone; two of one id in one place end the app.
+        """
+        old, self._room = self._room, Vertical(classes="lens-room")
+        self.mount(self._room, after=old)
+        old.remove()
 
     def begin(self, occasion: Occasion) -> None:
         """What the last run showed goes."""
@@ -43,7 +56,7 @@ class LensPane(ResultPane):
 
     def forget(self) -> None:
         """Show the word alone."""
-        self.room.remove_children()
+        self.empty()
         self.query_one(".lens-word", Static).update(self.nothing)
         self.query_one(".lens-word").display = True
 

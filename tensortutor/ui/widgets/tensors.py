@@ -83,10 +83,10 @@ class TensorsPane(LensPane):
         if grid is None:
             grid = DataTable(cursor_type="row", zebra_stripes=False, id="tensors")
             below = Static(id="tensors-below", markup=False)
-            self.room.remove_children()
+            self.empty()
             self.room.mount(grid, below)
         else:
-            below = self.query_one("#tensors-below", Static)
+            below = self.room.query_one("#tensors-below", Static)
             grid.clear(columns=True)
         add_columns(grid, (OutsideText(table.columns[i] or "note") for i in used))
         for row in rows:
@@ -102,7 +102,7 @@ class TensorsPane(LensPane):
         """The table, once there is one."""
         from textual.widgets import DataTable
 
-        return next(iter(self.query(DataTable)), None)
+        return next(iter(self.room.query(DataTable)), None)
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Open the tensor of a row, with the marked one beside it."""
