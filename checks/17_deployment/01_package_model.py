@@ -220,7 +220,7 @@ def format_number(answer, rng, device):
     side="too far",
 )
 def far(answer, rng, device):
-    for shift in (1e-2, -1e-2, 5.0):
+    for shift in (2e-3, -2e-3, 5.0):
         model, config, x = problem(rng, device)
         with torch.no_grad():
             model.last.bias.add_(2000.0)
@@ -251,10 +251,10 @@ def one(answer, rng, device):
         bundle = opened(path)
         given, wanted = bundle["probe"]
         wanted = wanted.clone()
-        wanted[rng.randrange(64), rng.randrange(2)] += rng.choice([-0.01, 0.01])
+        wanted[rng.randrange(64), rng.randrange(2)] += rng.choice([-0.002, 0.002])
         torch.save({**bundle, "probe": (given, wanted)}, path)
         with expect_raises(
-            ValueError, "a model whose answer is off by 0.01 in one place was returned"
+            ValueError, "a model whose answer is off by 0.002 in one place was returned"
         ):
             answer.load_bundle(path, Scaled)
 
@@ -487,6 +487,11 @@ def load_bundle(path, build):
 @mutant("lets a hundredth pass", caught_by=far)
 def load_bundle(path, build):
     return load(path, build, atol=0.1)
+
+
+@mutant("lets five thousandths pass", caught_by=far)
+def load_bundle(path, build):
+    return load(path, build, atol=5e-3)
 
 
 @mutant("asks whether a difference is large", caught_by=not_a_number)

@@ -128,7 +128,7 @@ def ask(answer, session, model, batches, right, hint):
     elif right is None and (got is False or got == -1):
         hint = NONE
     elif right is not None and type(got) is int and got == right + 1:
-        hint = f"{hint} {ZERO}"
+        hint = f"{ZERO} {hint}"
     expect_equal(got, right, name="first_difference", hint=hint)
 
 

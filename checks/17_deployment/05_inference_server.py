@@ -37,6 +37,11 @@ turn, makes the time longer; and what comes is noticed at once.
 MOMENT = 0.03
 """Seconds in which a wrong answer does what is too early. A right answer passes with any."""
 ALIVE = "Catch exceptions inside the worker's loop, and give them to the futures of that call."
+STUCK = (
+    "When `wait` seconds have passed, call the model with what is there; and let no exception end "
+    "the worker's loop."
+)
+ORDER = "This is the row of another request: row i of the answer belongs to request i of the batch."
 LOST = (
     "submit looked at `closed`, and then close ran: one lock holds the look and the put together."
 )
@@ -56,20 +61,21 @@ class Gated(nn.Module):
         )
         self.gate, self.begun = threading.Event(), threading.Event()
         self.gate.set()
-        self.sizes, self.grads, self.threads = [], [], []
+        self.sizes, self.grads, self.threads, self.inputs = [], [], [], []
         self.change = lambda number, rows: rows
         self.client = threading.current_thread()
 
     def forward(self, x):
         self.sizes.append(len(x))
+        self.inputs.append(x.detach().clone())
         number = len(self.sizes)
         self.grads.append(torch.is_grad_enabled())
         self.threads.append(threading.current_thread())
         self.begun.set()
         if threading.current_thread() is not self.client:
             self.gate.wait()
-        if x.shape[1] != self.body[0].in_features:
-            raise ValueError(f"{x.shape[1]} numbers")
+        if x.shape[1:] != (self.body[0].in_features,):
+            raise ValueError(f"shape {tuple(x.shape[1:])}")
         return self.change(number, self.body(x))
 
 
@@ -103,7 +109,8 @@ def result(future, what, model=None):
         if done.wait(0.01) or (model and model.threads and not model.threads[-1].is_alive()):
             break
     if not future.done():
-        fail(f"{what} never came", hint=ALIVE)
+        dead = model and model.threads and not model.threads[-1].is_alive()
+        fail(f"{what} never came", hint=ALIVE if dead else STUCK)
     return future.result()
 
 
@@ -136,7 +143,12 @@ def rows(answer, rng, device):
     model.gate.set()
     for number, (x, future) in enumerate(zip(inputs, futures, strict=True)):
         got = result(future, f"the answer to request {number}", model)
-        expect_close(got.clone(), right(x), atol=1e-4, name=f"the row {number}", hint=MODE)
+        others = [right(other) for other in inputs if other is not x]
+        mixed = isinstance(got, torch.Tensor) and any(
+            got.shape == other.shape and torch.allclose(got, other, atol=1e-4) for other in others
+        )
+        hint = ORDER if mixed else MODE
+        expect_close(got.clone(), right(x), atol=1e-4, name=f"the row {number}", hint=hint)
 
 
 @check("answers have no gradient", holds="it does not require grad")
@@ -188,6 +200,9 @@ def piled_up(answer, rng, device):
         expect_close(result(future, "an answer", model).clone(), right(x), atol=1e-4, hint=MODE)
     hint = f"One request was being served, {2 * most + 1} waited, and max_batch is {most}."
     expect_equal(model.sizes, [1, most, most, 1], name="the rows of each call", hint=hint)
+    hint = "Stack the requests in the order in which the queue gave them."
+    given = torch.cat(model.inputs)
+    expect_close(given, torch.stack(inputs), name="the rows of all calls, in order", hint=hint)
 
 
 @check(
@@ -216,6 +231,30 @@ def waits(answer, rng, device):
 
 
 @check(
+    "the time runs from the first request",
+    holds="until `wait` seconds have passed since it took the first",
+)
+def from_first(answer, rng, device):
+    """Others come one after another. A try in which they came too slowly says nothing."""
+    for wait in (0.15, 1.0):
+        model, _ = problem(rng, device)
+        batcher = answer.Batcher(model, 1000, wait)
+        first = batcher.submit(asked(model, device))
+        start = last = time.monotonic()
+        longest = 0.0
+        while not first.done() and last < start + 5 * wait:
+            time.sleep(wait / 5)
+            batcher.submit(asked(model, device))
+            now = time.monotonic()
+            longest, last = max(longest, now - last), now
+        if first.done() and longest < wait:
+            return
+    text = f"wait is {wait:g} s, and the first waited for {5 * wait:g} s while others came"
+    hint = "Note the time when the first is taken; a later get waits for what is left of it."
+    expect_true(first.done(), text, hint=hint)
+
+
+@check(
     "a bad request fails alone",
     holds=[
         "Requests of different shapes are never put into one call.",
@@ -229,17 +268,19 @@ def bad(answer, rng, device):
     first = asked(model, device)
     futures = [batcher.submit(first)]
     expect_true(came(model.begun), "the model was never called")
-    shapes = [0, 1, 0, 1, 0]
+    shapes = [0, 1, 0, 2, 0]
     rng.shuffle(shapes)
-    inputs = [asked(model, device, shift) for shift in shapes]
+    shapes += [2, 0]  # neighbours with as many numbers
+    kinds = {0: asked, 1: partial(asked, shift=1), 2: lambda *at: asked(*at)[:, None]}
+    inputs = [kinds[kind](model, device) for kind in shapes]
     futures += [batcher.submit(x) for x in inputs]
     model.gate.set()
     for x, shift, future in zip([first, *inputs], [0, *shapes], futures, strict=True):
         try:
             got = result(future, "the answer beside a bad request", model)
         except Exception as error:
-            hint = "One request had a number too many. Sort a batch by shape."
-            expect_true(shift == 1, f"a good request got {type(error).__name__}", hint=hint)
+            hint = "One had a number too many, one was a column. Sort a batch by x.shape."
+            expect_true(shift > 0, f"a good request got {type(error).__name__}", hint=hint)
             name = type(error).__name__
             hint = "set_exception hands over the model's own error."
             expect_equal(name, "ValueError", name="what the bad request got", hint=hint)
@@ -312,6 +353,27 @@ def cancelled(answer, rng, device):
             expect_close(got.clone(), right(x), atol=1e-4, hint=MODE)
     rows = sum(model.sizes)
     expect_equal(rows, len(inputs) - len(gone), name="rows that were computed", hint=hint)
+
+
+@check(
+    "a request that was taken, and waits for others, can be cancelled",
+    holds="A request that is cancelled before its call is left out of the call",
+)
+def cancelled_while_waiting(answer, rng, device):
+    model, right = problem(rng, device)
+    batcher = answer.Batcher(model, 3, 60.0)
+    first = batcher.submit(asked(model, device))
+    for _ in range(15):
+        if first.running():
+            break
+        time.sleep(0.01)
+    hint = "Call set_running_or_notify_cancel() when the batch is complete, right before the call."
+    text = "a request that waited for others could not be cancelled"
+    expect_true(first.cancel(), text, hint=hint)
+    inputs = [asked(model, device) for _ in range(3)]
+    futures = [batcher.submit(x) for x in inputs]
+    got = result(futures[0], "the answer beside a cancelled request", model)
+    expect_close(got.clone(), right(inputs[0]), atol=1e-4, hint=MODE)
 
 
 @check(
@@ -665,6 +727,55 @@ class Batcher(Base):
                 break
             batch.append(self.requests.get())
         return batch
+
+
+@mutant("stacks a batch from the last request to the first", caught_by=piled_up)
+class Batcher(Base):
+    def take(self):
+        batch = super().take()
+        return batch if batch[-1] is None else batch[::-1]
+
+
+@mutant("waits anew after each request", caught_by=from_first)
+class Batcher(Base):
+    def take(self):
+        batch = [self.requests.get()]
+        while batch[-1] is not None and len(batch) < self.max_batch:
+            try:
+                batch.append(self.requests.get(timeout=self.wait))
+            except queue.Empty:
+                break
+        return batch
+
+
+@mutant("tells shapes apart by how many numbers they have", caught_by=bad)
+class Batcher(Base):
+    def serve(self, batch):
+        groups = {}
+        for x, answer in batch:
+            groups.setdefault(x.numel(), []).append((x, answer))
+        for group in groups.values():
+            self.call(group)
+
+
+@mutant("locks a request against cancel when it is taken", caught_by=cancelled_while_waiting)
+class Batcher(Base):
+    def take(self):
+        batch = [self.requests.get()]
+        end = time.monotonic() + self.wait
+        while True:
+            if batch[-1] is not None and not batch[-1][1].set_running_or_notify_cancel():
+                batch[-1] = (batch[-1][0], None)
+            if batch[-1] is None or len(batch) == self.max_batch:
+                break
+            try:
+                batch.append(self.requests.get(timeout=max(0, end - time.monotonic())))
+            except queue.Empty:
+                break
+        return [one for one in batch if one is None or one[1] is not None]
+
+    def begin(self, group):
+        return group
 
 
 @mutant("stacks strangers: one bad request fails all", caught_by=bad)
