@@ -95,6 +95,24 @@ async def test_every_tab_shows_its_part(setting, until, size):
         assert "Tensors •" not in tabs(screen)
 
 
+async def test_digits_lead_to_the_tabs_and_another_step_has_nothing_new(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = await run(pilot, until, setting, *EVERYTHING)
+        await pilot.press("escape", "5")
+        await until(pilot, lambda: front(screen) == "Modules")
+        await pilot.press("1", "7")
+        await until(pilot, lambda: front(screen) == "Profile")
+        await pilot.press("f3", "4")
+        assert screen.editor.text.startswith("4"), "in the code a digit is a digit"
+        assert front(screen) == "Profile"
+        assert "Graph •" in tabs(screen)
+        await pilot.press("f8")
+        await until(pilot, lambda: screen.session.index != RUN)
+        await until(pilot, lambda: front(screen) == "Output")
+        assert "•" not in tabs(screen)
+
+
 async def test_only_runs_of_the_learner_are_looked_into(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(160, 50)) as pilot:
@@ -139,6 +157,7 @@ async def test_notes_stand_behind_lines_and_go_when_the_line_is_edited(setting, 
         assert editor.note_of(2) != ""
         await pilot.press("escape", "v")
         assert "w: f32[3] copy" not in drawn(screen)
+        assert any(text.startswith("No notes behind the lines") for text in told(app))
 
 
 @pytest.mark.parametrize("size", SIZES)
