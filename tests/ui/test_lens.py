@@ -95,6 +95,23 @@ async def test_every_tab_shows_its_part(setting, until, size):
         assert "Tensors •" not in tabs(screen)
 
 
+async def test_numbers_end_at_one_edge_and_an_offset_of_zero_everywhere_is_left_out(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, TENSORS)
+        await pilot.press("4")
+        await until(pilot, lambda: "offset" in drawn(screen))
+        rows = [row for row in drawn(screen).splitlines() if " B " in row and "share" not in row]
+        assert len({row.index(" B ") for row in rows}) == 1, rows
+        assert len({len(row.partition(" B ")[0].split()[-1]) for row in rows}) == 2
+        setting.runner.script = plays(lens.Tensors((X, LOSS), TENSORS.storages))
+        await pilot.press("f5")
+        await until(pilot, lambda: len(setting.runner.jobs) == 2 and "Tensors •" in tabs(screen))
+        await pilot.press("4")
+        await until(pilot, lambda: "SumBackward0" in drawn(screen) and "memory" in drawn(screen))
+        assert "offset" not in drawn(screen)
+
+
 async def test_digits_lead_to_the_tabs_and_another_step_has_nothing_new(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(120, 36)) as pilot:
