@@ -112,6 +112,19 @@ async def test_numbers_end_at_one_edge_and_an_offset_of_zero_everywhere_is_left_
         assert "offset" not in drawn(screen)
 
 
+async def test_a_run_without_a_graph_says_so(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("6")
+        await until(pilot, lambda: "No graph yet" in drawn(screen))
+        await run(pilot, until, setting, lens.Tensors((X,)))
+        await pilot.press("6")
+        await until(pilot, lambda: "no tensor that this run left has a grad_fn" in drawn(screen))
+        await pilot.press("f8", "escape", "6")
+        await until(pilot, lambda: "No graph yet" in drawn(screen))
+
+
 async def test_digits_lead_to_the_tabs_and_another_step_has_nothing_new(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(120, 36)) as pilot:
