@@ -30,6 +30,11 @@ def tensor_table(tensors: Tensors) -> Table:
         for storage in tensors.storages
         if (letter := letters.get(storage.id))
     ]
+    below += [
+        f"{scope.name}: seen at call {scope.call:,} of {scope.calls:,}."
+        for scope in tensors.scopes
+        if scope.call < scope.calls
+    ]
     if tensors.left_out:
         below.append(f"{tensors.left_out:,} more tensors were left out.")
     columns = (

@@ -422,7 +422,6 @@ class TutorApp(SearchApp):
                 self.open_lesson(other)
                 return
         self.copy_to_clipboard(target)
-        self.tell(f"Copied: {target}")
 
     # Words
 
@@ -437,7 +436,7 @@ class TutorApp(SearchApp):
         """What the palette offers: this screen's actions, then the app's."""
         for binding in getattr(screen, "BINDINGS", []) if isinstance(screen, TutorScreen) else []:
             action = binding.action
-            if not action.startswith("app."):
+            if not action.startswith(("app.", "tab_at")):
                 yield SystemCommand(
                     binding.description,
                     self.get_key_display(binding.with_key(binding.key.split(",")[0])),
@@ -458,7 +457,7 @@ class TutorApp(SearchApp):
         yield from teach_mode.commands(self)
         yield SystemCommand("Help", "All keys of this screen", self.action_help)
         yield SystemCommand("Theme", "Other colours", self.action_change_theme)
-        yield SystemCommand("Step aside", "To the shell; fg leads back", self.action_step_aside)
+        yield SystemCommand("Back to the shell", "fg leads here again", self.action_step_aside)
         yield SystemCommand("Quit", "Everything is kept", self.action_quit)
 
     # The end

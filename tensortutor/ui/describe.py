@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 
 from tensortutor.course.model import Chapter, Course, Lesson
+from tensortutor.protocol.layers import FULL, LANDLOCK, LIMITS
 from tensortutor.ui.protocols import Device, Status
 from tensortutor.ui.terminal import symbols
 
@@ -15,6 +16,12 @@ DEVICE_WORDS = {
     "cpu": "CPU",
     "cuda": "a CUDA GPU",
 }
+LAYER_WORDS = {
+    FULL: "programs see neither your files nor the network",
+    LANDLOCK: "programs change no file outside their own folder and open no connection",
+    LIMITS: "only time, memory and output of programs are limited",
+}
+"""What the layers of the sandbox mean."""
 
 
 def number_of(course: Course, lesson: Lesson) -> tuple[Chapter, int]:
@@ -134,6 +141,16 @@ def status(now: Status) -> str:
     if now.state == "loading" and now.waiting_for:
         return now.waiting_for
     return "PyTorch is loading" if now.state == "loading" else ""
+
+
+def about_status(now: Status) -> str:
+    """What the corner of a screen says of the sandbox and the device, in a sentence; or ""."""
+    if now.state != "ready" or now.device is None:
+        return ""
+    return (
+        f"{now.layer} {symbols.current().dot} {device(now.device)}, in the corner of a screen: "
+        f"{LAYER_WORDS[now.layer]}, and their device is {device(now.device)}."
+    )
 
 
 def bar(done: int, total: int, width: int) -> tuple[str, str]:

@@ -55,27 +55,31 @@ LESSON = [
     _key("lesson.previous", "f7,shift+f8,p", "previous", "Back"),
     _key("lesson.solution", "s", "solution", "A solution beside your code"),
     _key("lesson.explain", "f12,i", "explain", "Lesson about the error"),
-    _key("lesson.reset", "R", "reset", "Start the code afresh"),
+    _key("lesson.check_again", "C", "check(True)", "Check with the inputs that failed"),
+    _key("lesson.skip", "x", "skip", "Run without a guess"),
+    _key("lesson.point", "t", "point", "Look there, or try it; again: take the edit back"),
+    _key("lesson.reset", "R", "reset", "Reset: start the code afresh"),
     _key("lesson.save", "ctrl+s", "save", "Save now"),
     _key("lesson.format", "ctrl+j", "format", "Lay the code out, with ruff"),
     _key("lesson.own_editor", "f6,e", "own_editor", "Your own editor"),
     _key("lesson.watch", "w", "watch", "Check when saved elsewhere, or not"),
-    _key("lesson.check_again", "C", "check(True)", "Check with the inputs that failed"),
+    _key("lesson.card", "y", "card", "Save a picture of code, plot and checks"),
+    _key("lesson.ask", "A", "ask_for_help", "Ask for help: sends this code to the class"),
     _key("lesson.profile", "P", "profile", "Run under the profiler"),
     _key("lesson.broadcast", "b", "broadcast", "Broadcasting under the cursor"),
     _key("lesson.notes", "v", "notes", "Notes behind the lines, or none"),
-    _key("lesson.lens", "I", "lens", "Look into runs: first passes, all, or not"),
-    _key("lesson.skip", "x", "skip", "Run without a guess"),
-    _key("lesson.point", "t", "point", "Look there, or try it; again: take the edit back"),
+    _key("lesson.lens", "I", "lens", "Follow runs line by line: first passes, all, or not"),
     _key("lesson.tab", "right_square_bracket", "tab(1)", "Next tab of the results", show=True),
     _key("lesson.tab_back", "left_square_bracket", "tab(-1)", "Previous tab of the results"),
-    _key("lesson.card", "y", "card", "Save a picture of code, plot and checks"),
+    *(
+        _key(f"lesson.tab{n}", str(n), f"tab_at({n})", "A tab of the results by its number")
+        for n in range(1, 8)
+    ),
     _key("lesson.wider", "greater_than_sign", "widen(1)", "More room for the text"),
     _key("lesson.narrower", "less_than_sign", "widen(-1)", "Less room for the text"),
     _key("lesson.higher", "plus", "heighten(1)", "More room for the results"),
     _key("lesson.lower", "minus", "heighten(-1)", "Less room for the results"),
     _key("lesson.sizes", "equals_sign", "usual_sizes", "Sizes as at first"),
-    _key("lesson.ask", "A", "ask_for_help", "Ask for help: sends this code to the class"),
     _key("lesson.leave", "escape", "leave", "To the text", show=True),
     _key("lesson.home", "l,f10", "home", "Lessons"),
     _key("lesson.quit", "q", "app.quit", "Quit"),
@@ -115,6 +119,8 @@ EDITOR = [
     ),
     _key("editor.explain", "f11", "explain", "What PyTorch says of the name at the cursor"),
     _key("editor.find", "ctrl+f", "find", "Find", show=True),
+    _key("editor.first", "ctrl+home", "edge(-1)", "To the first line"),
+    _key("editor.last", "ctrl+end", "edge(1)", "To the last line"),
     _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
     _key("editor.previous", "f7", "screen.previous", "Back, as elsewhere"),
     _key("editor.leave", "escape", "leave", "Leave the editor", show=True, first=True),
@@ -238,6 +244,14 @@ def named(name: str) -> Binding:
     """The binding of this name."""
     return BINDINGS[name]
 
+
+HEADINGS = {
+    "lesson.reset": "Its code",
+    "lesson.profile": "What a run shows",
+    "lesson.tab": "Results and sizes",
+    "lesson.leave": "Leaving",
+}
+"""The headings of the help screen, by the binding that comes first below each."""
 
 OFFERED = (
     ("up,down", "Choose"),

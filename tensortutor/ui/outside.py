@@ -6,7 +6,7 @@ options. Text of a program, a course, a file, an exception or the environment is
 terminal. The functions here stand before those places and take no `str`, so mypy finds who forgets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -78,14 +78,25 @@ def subtitle(widget: Widget, words: Shown) -> None:
     widget.border_subtitle = content(words)
 
 
-def add_columns(table: "DataTable[Text]", names: Iterable[OutsideText]) -> None:
-    """Name the columns of a table."""
-    table.add_columns(*(name.rich() for name in names))
+def add_columns(
+    table: "DataTable[Text]", names: Iterable[OutsideText], right: Container[int] = ()
+) -> None:
+    """Name the columns of a table. right: which of them end at the right, from 0."""
+    table.add_columns(*_cells(names, right))
 
 
-def add_row(table: "DataTable[Text]", cells: Iterable[OutsideText], key: str) -> None:
-    """Add a row to a table."""
-    table.add_row(*(cell.rich() for cell in cells), key=key)
+def add_row(
+    table: "DataTable[Text]", cells: Iterable[OutsideText], key: str, right: Container[int] = ()
+) -> None:
+    """Add a row to a table. right: which of the cells end at the right, from 0."""
+    table.add_row(*_cells(cells, right), key=key)
+
+
+def _cells(texts: Iterable[OutsideText], right: Container[int]) -> Iterator[Text]:
+    for place, text in enumerate(texts):
+        cell = text.rich()
+        cell.justify = "right" if place in right else None
+        yield cell
 
 
 @lru_cache(1024)

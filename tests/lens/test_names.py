@@ -117,6 +117,23 @@ def test_the_names_of_a_function_that_returned_are_there_too(look):
     assert seen.one(Optimizers).optimizers[0].name == "train: opt"
 
 
+def test_of_a_few_calls_the_last_one_is_told_as_behind_the_lines(look):
+    source = """
+    import torch
+    def show(t):
+        return t.sum()
+    for n in range(1, 8):
+        show(torch.ones(n))
+    for n in range(8, 41):
+        show(torch.ones(n))
+        """
+    few, many = textwrap.dedent(source).split("for n in range(8")
+    assert table(look(few))["show", "t"].words == "f32[7]"
+    seen = look(f"{few}for n in range(8{many}").one(Tensors)
+    assert {t.name: t.words for t in seen.tensors if t.scope}["t"] == "f32[32]"
+    assert "show: seen at call 32 of 40." in tensor_table(seen).below
+
+
 def test_modules_are_told_as_trees(look):
     source = """
     import torch

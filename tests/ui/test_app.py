@@ -163,7 +163,7 @@ async def test_an_action_with_a_word_that_begins_so_is_the_first_in_the_palette(
         await until(pilot, lambda: any("Shapes" in str(row.prompt) for row in found.options))
         names = [str(row.prompt).partition("  ")[0] for row in found.options]
         lesson = next(n for n, name in enumerate(names) if "Shapes" in name)
-        assert {"Search", "Step aside", "Search the course"} <= set(names[:lesson])
+        assert {"Search", "Back to the shell", "Search the course"} <= set(names[:lesson])
 
 
 async def test_the_palette_opens_with_what_was_chosen_most(setting, until):
@@ -415,3 +415,42 @@ async def test_a_key_at_the_list_of_lessons_loads_nothing(setting, until):
         await until(pilot, lambda: app._is_let_go)
         await pilot.press("down")
         assert setting.runner.warmed == 1
+
+
+async def test_the_palette_takes_words_and_no_scattered_letters(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await arrive(pilot, until)
+        await pilot.press("ctrl+p", *"reset")
+        rows = app.screen.query("OptionList").first()
+        await until(pilot, lambda: rows.option_count and "Reset:" in str(rows.options[0].prompt))
+        await pilot.press("home", "shift+end", *"hpn")  # s-h-a-p-e-s has h and p, no n
+        await until(
+            pilot,
+            lambda: rows.option_count == 1 and 'for "hpn"' in str(rows.options[0].prompt),
+        )
+
+
+async def test_what_is_copied_is_said(setting, until):
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("shift+end", "ctrl+c")
+        first = STARTER.splitlines()[0]
+        assert app.clipboard == first
+        await until(pilot, lambda: screen.keys.notice == f"Copied: {first}")
+        await pilot.press("shift+down", "ctrl+c")
+        await until(pilot, lambda: "Copied 2 lines." in told(app))
+
+
+@pytest.mark.parametrize(("variable", "value"), [("LC_TERMINAL", "iTerm2"), ("TERM_PROGRAM", "")])
+async def test_a_mac_is_shown_the_keys_with_ctrl(setting, until, monkeypatch, variable, value):
+    for name in ("LC_TERMINAL", "TERM_PROGRAM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv(variable, value)
+    app = setting.app(setting.accumulation, PRACTICE)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await arrive(pilot, until)
+        run, check = ("^R Run", "^T Check") if value else ("F5 Run", "F9 Check")
+        await until(pilot, lambda: run in bar(app) and check in bar(app))

@@ -7,6 +7,7 @@ from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.widgets.editor import Editor
 from tensortutor.ui.widgets.popup import HEIGHT, Popup
 from tests.ui.fakes import plays
+from tests.ui.test_drawings import drawn
 from tests.ui.test_lesson import PRACTICE, arrive, ended, told
 
 SIZES = [(80, 24), (130, 36)]
@@ -51,6 +52,7 @@ async def test_names_are_offered_behind_a_dot_and_fit_what_is_typed(setting, unt
         await pilot.press(".")
         await until(pilot, lambda: app.screen.query(Popup))
         assert shown(app) == ["› sort", "  softmax", "  Size", "  sum", "  view"]
+        assert "1 of 5, Tab takes it" in drawn(app.screen)
         popup = app.screen.query_one(Popup)
         await until(pilot, lambda: popup.region.height == HEIGHT)
         assert app.screen.region.contains_region(popup.region)

@@ -217,3 +217,10 @@ async def test_keys_that_come_all_at_once_keep_their_order():
         await pilot.pause()
         await pilot.pause()
         assert editor.text == "if x:\n    y\n    vz\n        w\n        u"
+
+
+async def test_ctrl_home_and_ctrl_end_lead_to_the_ends():
+    editor = await edited("one\ntwo\nthree", (1, 1), "ctrl+end")
+    assert editor.cursor_location == (2, 5)
+    editor = await edited("one\ntwo\nthree", (1, 1), "ctrl+home")
+    assert editor.cursor_location == (0, 0)

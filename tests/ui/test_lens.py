@@ -96,6 +96,54 @@ async def test_every_tab_shows_its_part(setting, until, size):
         assert "Tensors •" not in tabs(screen)
 
 
+async def test_numbers_end_at_one_edge_and_an_offset_of_zero_everywhere_is_left_out(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await run(pilot, until, setting, TENSORS)
+        await pilot.press("4")
+        await until(pilot, lambda: "offset" in drawn(screen))
+        rows = [row for row in drawn(screen).splitlines() if " B " in row and "share" not in row]
+        assert len({row.index(" B ") for row in rows}) == 1, rows
+        assert len({len(row.partition(" B ")[0].split()[-1]) for row in rows}) == 2
+        setting.runner.script = plays(lens.Tensors((X, LOSS), TENSORS.storages))
+        await pilot.press("f5")
+        await until(pilot, lambda: len(setting.runner.jobs) == 2 and "Tensors •" in tabs(screen))
+        await pilot.press("4")
+        await until(pilot, lambda: "SumBackward0" in drawn(screen) and "memory" in drawn(screen))
+        assert "offset" not in drawn(screen)
+
+
+async def test_a_run_without_a_graph_says_so(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("6")
+        await until(pilot, lambda: "No graph yet" in drawn(screen))
+        await run(pilot, until, setting, lens.Tensors((X,)))
+        await pilot.press("6")
+        await until(pilot, lambda: "no tensor that this run left has a grad_fn" in drawn(screen))
+        await pilot.press("f8", "escape", "6")
+        await until(pilot, lambda: "No graph yet" in drawn(screen))
+
+
+async def test_digits_lead_to_the_tabs_and_another_step_has_nothing_new(setting, until):
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = await run(pilot, until, setting, *EVERYTHING)
+        await pilot.press("escape", "5")
+        await until(pilot, lambda: front(screen) == "Modules")
+        await pilot.press("1", "7")
+        await until(pilot, lambda: front(screen) == "Profile")
+        await pilot.press("f3", "4")
+        assert screen.editor.text.startswith("4"), "in the code a digit is a digit"
+        assert front(screen) == "Profile"
+        assert "Graph •" in tabs(screen)
+        await pilot.press("f8")
+        await until(pilot, lambda: screen.session.index != RUN)
+        await until(pilot, lambda: front(screen) == "Output")
+        assert "•" not in tabs(screen)
+
+
 async def test_only_runs_of_the_learner_are_looked_into(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(160, 50)) as pilot:
@@ -140,6 +188,7 @@ async def test_notes_stand_behind_lines_and_go_when_the_line_is_edited(setting, 
         assert editor.note_of(2) != ""
         await pilot.press("escape", "v")
         assert "w: f32[3] copy" not in drawn(screen)
+        assert any(text.startswith("No notes behind the lines") for text in told(app))
 
 
 @pytest.mark.parametrize("size", SIZES)

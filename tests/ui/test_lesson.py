@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from tensortutor import __version__
 from tensortutor.protocol.events import Finished, Frame, Notice, Output, Raised
 from tensortutor.ui.screens.dialogs import Confirm, Page
 from tensortutor.ui.screens.home import HomeScreen
@@ -189,6 +192,21 @@ async def test_the_next_lesson_waits_for_the_checks(setting, until):
         await pilot.pause()
         assert app.screen is screen
         assert any("the checks of step 4, Practice" in text for text in told(app))
+
+
+async def test_going_on_names_the_locked_lessons_that_it_leaves_out(setting, until):
+    first, second = setting.course.chapters
+    accumulation = replace(second.lessons[0], requires=("autograd/hooks",))
+    hooks = replace(second.lessons[1], requires=("tensors/shapes",))
+    chapters = (first, replace(second, lessons=(accumulation, hooks)))
+    setting.course = replace(setting.course, chapters=chapters)
+    setting.progress.mark_passed("tensors/shapes")
+    app = setting.app(setting.shapes, 1)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await arrive(pilot, until)
+        await pilot.press("f8")
+        await until(pilot, lambda: getattr(app.screen, "lesson", None) == hooks)
+        await until(pilot, lambda: any("is left out: it opens after" in t for t in told(app)))
 
 
 async def test_the_solution_waits_for_the_checks(setting, until):
@@ -449,6 +467,11 @@ async def test_help_lists_the_keys_as_they_are(setting, until):
         assert any(line.split() == ["F6", "Run"] for line in text.splitlines()), text
         assert any(line.split() == ["F9", "^T", "c", "Check"] for line in text.splitlines())
         assert "Comment in or out" in text
+        parts = ["On this screen", "Its code", "What a run shows", "Results and sizes", "Leaving"]
+        assert [line for line in text.splitlines() if line in parts] == parts
+        assert any(line.split()[:8] == [*"1234567", "A"] for line in text.splitlines())
+        assert "full · cpu, in the corner of a screen: programs see neither your files" in text
+        assert text.endswith(f"tensortutor {__version__}")
         assert "Putting lines into order" not in text
         await pilot.press("escape", "f6")
         await until(pilot, lambda: setting.runner.jobs)

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 
+from tensortutor.learner.review import cards
 from tensortutor.learner.settings import LearnerSettings
 from tensortutor.ui.course_rows import ReviewRow
 from tensortutor.ui.screens.home import HomeScreen
@@ -86,6 +87,25 @@ async def test_ten_new_cards_a_day_or_as_many_as_the_settings_say(setting, until
         await pilot.press("f8")
         page = app.screen.query("#review Static").first
         await until(pilot, lambda: "1 of 4 new cards today; the others" in str(page().content))
+
+
+async def test_an_empty_review_says_when_the_next_card_is_due(setting, until):
+    lesson = setting.accumulation
+    app = setting.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        setting.progress.record_answer(lesson.id, asked(lesson), 0, "7", True)
+        (card,) = cards(setting.course, setting.progress)
+        local = card.due.astimezone()
+        await pilot.press("v")
+        await until(
+            pilot,
+            lambda: (
+                f"The next card is due on {local:%A, %B} {local.day}, at {local:%H:%M}."
+                in str(app.screen.query("#review Static").first().render())
+            ),
+        )
+        assert "Next" not in app.screen.keys.render_line(0).text
 
 
 async def test_nothing_due_is_said(setting, until):

@@ -23,6 +23,7 @@ TEXT, FAINT, CURSOR, PANEL = "#cdd3da", "#7a8087", "#2a323c", "#1d2127"
     [
         ("#15181c", 0), ("#cdd3da", 7), ("#eef1f4", 15), ("#7a8087", 8), ("#e07b72", 9),
         ("#98bb6c", 10), ("#d8a657", 11), ("#7fb4ca", 14), ("#a292c9", 13), ("#800000", 1),
+        ("#c1b7db", 13),  # a keyword
     ],
 )  # fmt: skip
 def test_a_colour_keeps_its_kind_among_sixteen(name, number):
@@ -37,6 +38,11 @@ def test_text_is_never_of_its_grounds_colour(text, ground):
     assert style.bgcolor is not None
     assert style.color.number != style.bgcolor.number
     assert style.color.number not in (8, None) or style.bgcolor.number == 0
+
+
+def test_a_scrollbar_is_grey_among_sixteen():
+    grip = Style(bgcolor="#2e353e") + Style.from_meta({"@mouse.down": "grab"})
+    assert color_depth.few(grip, GROUND).bgcolor == RichColor.from_ansi(8)
 
 
 def test_without_colours_what_stands_out_is_reversed_and_what_is_faint_dim():

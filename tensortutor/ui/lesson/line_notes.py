@@ -104,6 +104,8 @@ class LineNotes:
         self._editor.annotate(self._notes if shown else {})
         if shown and not self._notes:
             self._tell("From the next run on, shapes stand behind the lines.")
+        elif not shown:
+            self._tell("No notes behind the lines from now on, until this key is pressed again.")
 
     def next_depth(self) -> None:
         """Look into runs: at the first passes of loops, at all of them, or not at all."""
@@ -114,9 +116,9 @@ class LineNotes:
         if follows_all:
             text = "The next runs are followed in all passes of their loops, which takes longer."
         elif on:
-            text = "Every run is looked into, each line in its first 64 passes."
+            text = "Every run is followed, each line in its first 64 passes."
         else:
-            text = "Runs are no longer looked into: no tensors, graphs or shapes are told."
+            text = "Runs are no longer followed: no tensors, graphs or shapes are shown."
         self._tell(text)
 
     def about_line(self) -> tuple[str, str] | None:

@@ -11,7 +11,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tensortutor.ui import key_bindings
+from tensortutor import __version__
+from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.widgets.board import Board
 from tensortutor.ui.widgets.checkline import CheckLine
@@ -44,6 +45,8 @@ BROWSER = (
     "key does nothing, click into the page first."
 )
 WIDTH = 22
+Section = tuple[str, list[tuple[str, str]]]
+"""A heading, and rows of keys and what they do."""
 
 
 class HelpPage(Page):
@@ -52,7 +55,7 @@ class HelpPage(Page):
 
 def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
     """The keys of a screen and of what is on it, as remapped by `keymap`."""
-    sections = [("On this screen", _bound(screen, keymap))]
+    sections = _parted("On this screen", screen, keymap)
     for kind, title, bindings in PARTS:
         if screen.query(kind):
             sections.append((title, _listed(bindings, keymap)))
@@ -60,7 +63,7 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
             sections[-1][1].extend(key_bindings.STANDARD_EDITOR)
             sections.append(("While names are offered", [*key_bindings.OFFERED]))
     if not screen.is_modal:
-        sections.append(("Everywhere", _bound(screen.app, keymap)))
+        sections.append(("Everywhere", _listed(_own(screen.app), keymap)))
     about = getattr(screen, "ABOUT", "")
     words = WORDS.format(cast("TerminalApp", screen.app).key_name("editor.leave"))
     lines = [Content(about), Content("")] if about else []
@@ -70,26 +73,43 @@ def help_page(screen: Screen[Any], keymap: Mapping[str, str]) -> HelpPage:
     for title, rows in sections:
         lines += [Content(""), Content.styled(title, "bold $accent")]
         lines += [_line(screen.app, row_keys, text) for row_keys, text in rows]
+    runner = getattr(screen.app, "runner", None)
+    about_status = describe.about_status(runner.status) if runner is not None else ""
+    lines += [Content(""), Content(about_status)] if about_status else []
+    lines += [Content(""), Content.styled(f"tensortutor {__version__}", "$foreground 66%")]
     return HelpPage("Help", Static(Content("\n").join(lines)))
 
 
-def _bound(node: Screen[Any] | App[Any], keymap: Mapping[str, str]) -> list[tuple[str, str]]:
-    own = [binding for binding in getattr(node, "BINDINGS", []) if isinstance(binding, Binding)]
-    return _listed(own, keymap)
+def _parted(title: str, screen: Screen[Any], keymap: Mapping[str, str]) -> list[Section]:
+    """The keys of a screen; a heading of `key_bindings` begins a section of its own."""
+    sections: list[Section] = [(title, [])]
+    part: list[Binding] = []
+    for binding in [*_own(screen), None]:
+        heading = key_bindings.HEADINGS.get(binding.id or "") if binding else None
+        if part and (heading or binding is None):
+            sections[-1][1].extend(_listed(part, keymap))
+            part = []
+        if heading:
+            sections.append((heading, []))
+        if binding is not None:
+            part.append(binding)
+    return sections
+
+
+def _own(node: Screen[Any] | App[Any]) -> list[Binding]:
+    return [binding for binding in getattr(node, "BINDINGS", []) if isinstance(binding, Binding)]
 
 
 def _listed(bindings: Iterable[Binding], keymap: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Keys and what they do, a row per action."""
-    bound = BindingsMap(list(bindings))
+    """Keys and what they do, a row for all that are said to do the same."""
+    bindings = list(bindings)
+    bound = BindingsMap(bindings)
     bound.apply_keymap(dict(keymap))
-    rows: dict[str, tuple[list[str], str]] = {}
+    rows: dict[str, list[str]] = {binding.description: [] for binding in bindings}
     for key, binding in bound:
-        found, _ = rows.setdefault(binding.id or key, ([], binding.description))
-        if key not in found:
-            found.append(key)
-    order = [binding.id for binding in bindings]
-    named = sorted(rows.items(), key=lambda row: order.index(row[0]))
-    return [(",".join(row_keys), text) for _, (row_keys, text) in named]
+        if key not in rows[binding.description]:
+            rows[binding.description].append(key)
+    return [(",".join(row_keys), text) for text, row_keys in rows.items()]
 
 
 def _line(app: App[object], row_keys: str, text: str) -> Content:

@@ -231,6 +231,20 @@ class LessonScreen(TutorScreen):
             self.tutor.tell("That was the last open lesson of the course.")
         else:
             self.tutor.open_lesson(following)
+            self._tell_what_is_left_out(following)
+
+    def _tell_what_is_left_out(self, following: Lesson) -> None:
+        """Name the locked lessons between this one and the next."""
+        lessons = self.session.course.lessons
+        between = lessons[lessons.index(self.lesson) + 1 : lessons.index(following)]
+        locked = [lesson for lesson in between if self.tutor.opens(lesson)]
+        if locked:
+            first, rest = locked[0], len(locked) - 1
+            more = f", and {describe.count(rest, 'other lesson')} with it" if rest else ""
+            self.tutor.tell(
+                f"{describe.short_name(self.session.course, first)} is left out{more}: "
+                f"{self.tutor.opens(first)}."
+            )
 
     async def action_previous(self) -> None:
         """The step before."""
@@ -306,6 +320,11 @@ class LessonScreen(TutorScreen):
         """Another tab of the results."""
         self.panes.show_results()
         self.results.turn(steps)
+
+    def action_tab_at(self, number: int) -> None:
+        """A tab of the results by its number, from 1."""
+        self.panes.show_results()
+        self.results.turn_to(number)
 
     # Questions, hints, the solution
 

@@ -309,6 +309,11 @@ class OwnProgramScreen(TutorScreen):
         self.panes.show_results()
         self.results.turn(steps)
 
+    def action_tab_at(self, number: int) -> None:
+        """A tab of the results by its number, from 1."""
+        self.panes.show_results()
+        self.results.turn_to(number)
+
     def action_turn(self) -> None:
         """From the code to the results, from anywhere else to the code."""
         self.panes.turn()

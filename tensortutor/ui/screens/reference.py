@@ -249,7 +249,6 @@ class ReferenceScreen(TutorScreen):
         """An address is copied, for the browser is on another machine."""
         event.stop()
         self.tutor.copy_to_clipboard(event.href)
-        self.tutor.tell(f"Copied: {event.href}")
 
     def action_back(self) -> None:
         """Back to where one was."""

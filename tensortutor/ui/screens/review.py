@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import ClassVar
 
 from textual import on, work
@@ -13,7 +14,7 @@ from textual.widgets import Static
 from tensortutor.course.material import Prose
 from tensortutor.learner import answers
 from tensortutor.learner.errors import StorageError
-from tensortutor.learner.review import Card, Due, record_drill
+from tensortutor.learner.review import Card, Due, cards, record_drill
 from tensortutor.ui import describe, key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
 from tensortutor.ui.screens.base import TutorScreen
@@ -64,10 +65,14 @@ class ReviewScreen(TutorScreen):
         page = self.query_one("#review", VerticalScroll)
         await page.remove_children()
         card = self.card
-        self.keys.names = {"review.answer": "Answer" if card and card.drill else ""}
+        self.keys.names = {
+            "review.answer": "Answer" if card and card.drill else "",
+            "review.next": "Next" if card else "",
+        }
         if card is None:
             self.top.place = (self._title,)
             done = "That is all for today." if self._cards else "Nothing is due."
+            done += self._when_next()
             if self._due.waiting > self._due.new:
                 done += f" {self._due.words}; the others come on the days after."
             await page.mount(
@@ -92,6 +97,19 @@ class ReviewScreen(TutorScreen):
             page.focus()
             return
         await show_question(page, step, card.quiz)
+
+    def _when_next(self) -> str:
+        """When the next card is due, as a sentence behind another; "" if there is none."""
+        now = datetime.now(timezone.utc)
+        try:
+            later = [one.due for one in cards(self.tutor.course, self.tutor.progress)]
+        except StorageError:
+            return ""
+        coming = next((due for due in later if due > now), None)
+        if coming is None:
+            return "" if later else " Questions that you answer come back here."
+        local = coming.astimezone()
+        return f" The next card is due on {local:%A, %B} {local.day}, at {local:%H:%M}."
 
     def _how(self) -> str:
         return (

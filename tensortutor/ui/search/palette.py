@@ -45,12 +45,12 @@ class ActionCommands(SystemCommandsProvider):
             yield DiscoveryHit(_row(Content(name), help), callback, text=name)
 
     async def search(self, query: str) -> Hits:
-        """The actions whose name has the letters; those with a word that begins so first."""
+        """The actions whose name has the words; those with a word that begins so first."""
         begins = re.compile(rf"\b{re.escape(query)}", re.IGNORECASE)
         matcher = self.matcher(query)
         for name, help, callback, _ in self._actions():
             score = matcher.match(name)
-            if score > 0:
+            if score > 0 and _has_words(name, query):
                 score += FIRST * bool(begins.search(name))
                 yield Hit(score, _row(matcher.highlight(name), help), callback, text=name)
 
@@ -69,6 +69,12 @@ class ActionCommands(SystemCommandsProvider):
         return cast("Tutor", self.app).ui_state.get(f"{USES}{command.title}", 0)
 
 
+def _has_words(text: str, query: str) -> bool:
+    """Whether a text has each word of the query, whole or as a part of a word."""
+    text = text.lower()
+    return all(word in text for word in query.lower().split())
+
+
 def _row(name: Content, help: str) -> Content:
     """A name, and its key or a few words behind it."""
     return name + Content.styled(f"  {help}", "$foreground 66%")
@@ -83,7 +89,10 @@ class LessonCommands(Provider):
         app = cast("Tutor", self.app)
         for lesson in app.course.lessons:
             name = one_line(describe.short_name(app.course, lesson))
-            score = max(matcher.match(name), matcher.match(lesson.id))
+            score = max(
+                (matcher.match(text) for text in (name, lesson.id) if _has_words(text, query)),
+                default=0,
+            )
             if score > 0:
                 yield Hit(
                     score,

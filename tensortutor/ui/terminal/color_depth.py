@@ -27,6 +27,8 @@ COLOURLESS = ("vt", "xterm-mono", "ansi-m", "linux-m", "screen-m")
 """How the names begin of terminals without colours that are believed to have sixteen."""
 STANDS_OUT = 0.05
 """From so much difference in brightness on, a ground is one that means something."""
+GRIP = "@mouse.down"
+"""What the parts of a scrollbar have in their style: no text stands on it, and it is to be calm."""
 FAINT = 0.45
 """A text with less contrast than this share of the full one is dim."""
 
@@ -37,7 +39,7 @@ def sixteen(red: int, green: int, blue: int) -> int:
     hue, saturation, value = colorsys.rgb_to_hsv(red / 255, green / 255, blue / 255)
     if value < 0.16:
         return BLACK
-    if saturation * value > 0.15:
+    if saturation * value > 0.12:  # the keywords of our themes are just above
         return HUES[bisect(ENDS, hue * 360)] + (LIGHTER if value > 0.6 else 0)
     return GREY if value < 0.55 else WHITE if value < 0.88 else BRIGHT
 
@@ -47,7 +49,7 @@ def few(style: Style, behind: Color) -> Style:
     """A style in sixteen colours. behind: the ground of the widget."""
     fore, back = _visible(style, behind)
     text, ground = sixteen(*fore), sixteen(*back)
-    if ground == GREY:
+    if ground == GREY and GRIP not in style.meta:
         ground = 4  # grey is what faint text has, and it has to be read on the cursor's row
     if ground not in (BLACK, WHITE, BRIGHT) and text in (GREY, ground, ground + LIGHTER):
         text = BRIGHT

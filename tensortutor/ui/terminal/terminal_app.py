@@ -103,6 +103,12 @@ class TerminalApp(App[int]):
             self._unnotify(notice, refresh=False)
         self.notify(sentence, markup=False)
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy, and say what: it may be that the terminal does not take it."""
+        super().copy_to_clipboard(text)
+        lines = text.strip().splitlines()
+        self.tell(f"Copied {len(lines)} lines." if len(lines) > 1 else f"Copied: {text.strip()}")
+
     # Keys as they are written
 
     def get_key_display(self, binding: Binding) -> str:

@@ -228,6 +228,10 @@ class Editor(CheckedCode):
         start = (row, column - indentation.to_previous_stop(column))
         self.delete(start, (row, column), maintain_selection_offset=False)
 
+    def action_edge(self, side: int) -> None:
+        """To the first line (-1) or the end of the last (1)."""
+        self.move_cursor((0, 0) if side < 0 else self.document.end)
+
     async def action_find(self) -> None:
         """Ask for a text to look for, in a line below."""
         from tensortutor.ui.widgets.find import FindBar  # loaded when it is wanted

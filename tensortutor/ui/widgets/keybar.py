@@ -3,6 +3,8 @@
 A notice takes its place for a while. It covers nothing, and one that is long takes more rows.
 """
 
+import os
+import sys
 from textwrap import wrap
 
 from textual import events
@@ -14,6 +16,17 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from tensortutor.ui.terminal import symbols
+
+MAC_TERMINALS = ("Apple_Terminal", "iTerm.app", "iTerm2")
+
+
+def is_mac() -> bool:
+    """Whether the keyboard is likely a Mac's: there function keys need Fn as well.
+
+    iTerm2 says so over SSH, too.
+    """
+    named = (os.environ.get("TERM_PROGRAM"), os.environ.get("LC_TERMINAL"))
+    return sys.platform == "darwin" or any(name in MAC_TERMINALS for name in named)
 
 
 class KeyBar(Widget):
@@ -50,11 +63,14 @@ class KeyBar(Widget):
             self.refresh()
 
     def shown(self) -> list[Binding]:
-        """One binding per action, those that the footer is for."""
+        """One binding per action, those that the footer is for; on a Mac the one with Ctrl."""
         first: dict[str, Binding] = {}
+        with_ctrl = is_mac()
         for _, binding, enabled, _ in self.screen.active_bindings.values():
             if binding.show and enabled and self._word_for(binding):
-                first.setdefault(binding.action, binding)
+                shown = first.setdefault(binding.action, binding)
+                if with_ctrl and shown.key[0] == "f" and binding.key.startswith("ctrl+"):
+                    first[binding.action] = binding
         order = {name: place for place, name in enumerate(self.ahead)}
         return sorted(first.values(), key=lambda binding: order.get(binding.id or "", len(order)))
 

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tensortutor.plaintext import visible
-from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile, Trace
+from tensortutor.protocol.lens import Graph, Modules, Optimizers, Profile, Tensors, Trace
 from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText
 from tensortutor.ui.widgets.lenspane import LensPane
@@ -72,6 +72,9 @@ def grow(tree: Tree[str], branches: Sequence[tuple[int, str, str]]) -> None:
         path.append(above.add(label, id, expand=True) if deeper else above.add_leaf(label, id))
 
 
+NO_GRAPH = "No graph: no tensor that this run left has a grad_fn."
+
+
 class GraphPane(LensPane):
     """The autograd graph as a tree, and a walk through it as backward goes."""
 
@@ -101,6 +104,8 @@ class GraphPane(LensPane):
             if isinstance(trace, Trace):
                 self._lines = {made.name: line.line for line in trace.lines for made in line.made}
         event = next(reversed(self.relevant(events)), None)
+        if any(isinstance(one, Tensors) for one in events):  # the run was followed
+            self.query_one(".lens-word", Static).update(NO_GRAPH)
         if not isinstance(event, Graph):
             return
         self._graph = event

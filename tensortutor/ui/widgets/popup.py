@@ -57,7 +57,7 @@ class Popup(Static):
         rows += [Content("")] * (ROWS - len(rows))
         rows.append(Content.styled(self._fit(call, 1), "$text-primary"))
         rows.append(Content.styled(self._fit(words, WORDS - 1), "$foreground 70%"))
-        subtitle(self, OutsideText(f"{chosen + 1} of {len(names)}"))
+        subtitle(self, OutsideText(f"{chosen + 1} of {len(names)}, Tab takes it"))
         self.update(Content("\n").join(rows))
 
     def _fit(self, text: str, lines: int) -> str:

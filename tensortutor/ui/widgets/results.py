@@ -99,6 +99,12 @@ class Results(Vertical):
         index = self.panes.index(self.front) + steps
         self._show(self.panes[index % len(self.panes)])
 
+    def turn_to(self, number: int) -> None:
+        """Bring a pane to the front by its number, from 1; nothing if there are fewer."""
+        if number <= len(self.panes):
+            self._has_turned = True
+            self._show(self.panes[number - 1])
+
     def action_show(self, id: str) -> None:
         """A tab was clicked."""
         self._has_turned = True
@@ -145,6 +151,8 @@ class Results(Vertical):
         self._over()
         for pane in self.panes:
             pane.forget()
+        self._unseen.clear()
+        self._show(self.panes[0])
         self._say(word, "-calm")
 
     def _over(self) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ORDER = (0, 1, 10, 11, 5, 9, 2, 3, 4, 6, 7, 8)
 """The columns of the tensor table in the order of what is looked for first."""
+NOTHING_TOLD = {"offset": "0"}
+"""What a column says that says nothing: where all of its cells do, it is left out."""
 
 
 class TensorsPane(LensPane):
@@ -78,7 +80,11 @@ class TensorsPane(LensPane):
         rows = matching_rows(event.tensors, self._wanted)
         if self._sorted:
             rows.sort(key=lambda row: ORDERS[self._sorted - 1][1](event.tensors[row]))
-        used = [i for i in ORDER if any(row[i] for row in table.rows)]
+        used = [
+            i for i in ORDER
+            if any(row[i] not in ("", NOTHING_TOLD.get(table.columns[i])) for row in table.rows)
+        ]  # fmt: skip
+        right = [place for place, i in enumerate(used) if i in table.right]
         grid = self.grid
         if grid is None:
             grid = DataTable(cursor_type="row", zebra_stripes=False, id="tensors")
@@ -88,9 +94,9 @@ class TensorsPane(LensPane):
         else:
             below = self.room.query_one("#tensors-below", Static)
             grid.clear(columns=True)
-        add_columns(grid, (OutsideText(table.columns[i] or "note") for i in used))
+        add_columns(grid, (OutsideText(table.columns[i] or "note") for i in used), right)
         for row in rows:
-            add_row(grid, (OutsideText(table.rows[row][i]) for i in used), key=str(row))
+            add_row(grid, (OutsideText(table.rows[row][i]) for i in used), str(row), right)
         words = list(table.below)
         if self._wanted:
             words.insert(0, f"{len(rows)} of {len(table.rows)} fit: {self._wanted}")
