@@ -24,25 +24,29 @@ from tests.test_cli import (
 
 OWN = "def centre(x):\n    mean = x.mean(1)\n    return x - mean[:, None]\n"
 DIFFERENCE = """\
-- yours   + a solution   (docstrings are left out)
+< yours   > another way   (docstrings are left out)
 
   def centre(x):
--     mean = x.mean(1)
--     return x - mean[:, None]
-+     return x - x.mean(dim=1, keepdim=True)
+<     mean = x.mean(1)
+<     return x - mean[:, None]
+>     return x - x.mean(dim=1, keepdim=True)
 
 What others commonly get wrong
 • averages the columns
     found by: every row is centred on its own mean
+      def centre(x):
+          return x - x.mean(dim=0, keepdim=True)
 • subtracts in place
     found by: the input stays as it was
+      def centre(x):
+          return x.sub_(x.mean(dim=1, keepdim=True))
 """
 
 
 def test_compare_waits_for_the_checks_or_spoils(own_home: Path) -> None:
     refused(tensortutor("compare", MEANS), "when you have passed it, or with --spoil")
     refused(tensortutor("compare", REPAIR, "--spoil"), "is locked")
-    assert "+     return x - x.mean(dim=1" in tensortutor("compare", MEANS, "--spoil").stdout
+    assert ">     return x - x.mean(dim=1" in tensortutor("compare", MEANS, "--spoil").stdout
 
 
 def test_compare_tells_what_differs_by_signs_and_what_others_get_wrong(
@@ -55,7 +59,7 @@ def test_compare_tells_what_differs_by_signs_and_what_others_get_wrong(
     assert (done.returncode, done.stdout) == (0, DIFFERENCE)
     other = tmp_path / "other.py"
     other.write_text(OWN.replace("mean[:, None]", "mean.unsqueeze(1)"))
-    assert "-     return x - mean.unsqueeze(1)" in tensortutor(
+    assert "<     return x - mean.unsqueeze(1)" in tensortutor(
         "compare", MEANS, str(other)).stdout  # fmt: skip
     path.write_text("def centre(x):\n    return x - x.mean(dim=1, keepdim=True)\n")
     same = tensortutor("compare", MEANS).stdout

@@ -17,7 +17,7 @@ from tensortutor.learner.solution_diff import (
 )
 from tensortutor.report import indented
 
-COLOURS = {MINE: ("red",), THEIRS: ("green",), SAME: ("dim",)}
+COLOURS = {MINE: ("blue",), THEIRS: ("magenta",), SAME: ("dim",)}
 
 
 def compare(session: Session, arguments: Namespace) -> int:
@@ -42,7 +42,7 @@ def _differences(session: Session, lesson: Lesson, file: str | None) -> None:
     if not differs(pairs):
         printer.line("Line by line, your code is the solution of the course.")
         return
-    printer.line(f"{MINE} yours   {THEIRS} a solution   (docstrings are left out)")
+    printer.line(f"{MINE} yours   {THEIRS} another way   (docstrings are left out)")
     printer.line()
     for mark, line in unified(pairs):
         printer.line(printer.paint(f"{mark} {line}".rstrip(), *COLOURS[mark]))
@@ -54,7 +54,10 @@ def _mistakes(session: Session, lesson: Lesson) -> None:
     if mistakes:
         printer.line()
         printer.line(printer.paint("What others commonly get wrong", "bold"))
-    for name, check in mistakes:
-        printer.line(f"• {name}")
-        for line in indented("", f"found by: {check}", printer.width) if check else ():
+    for mistake in mistakes:
+        printer.line(f"• {mistake.name}")
+        found_by = f"found by: {mistake.caught_by}" if mistake.caught_by else ""
+        for line in indented("", found_by, printer.width) if found_by else ():
             printer.line(printer.paint(line, "dim"))
+        for line in mistake.code.splitlines():
+            printer.line(f"      {line}")

@@ -2,14 +2,21 @@
 
 import ast
 import difflib
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tensortutor.course.check_file_reader import DEFINITIONS
 from tensortutor.course.model import Lesson
 
-SAME, MINE, THEIRS = " ", "-", "+"
-"""The marks of a line: in both programs, in the learner's alone, in the solution alone."""
+SAME, MINE, THEIRS = " ", "<", ">"
+"""The marks of a line: in both programs, in the learner's alone, in the solution alone.
+
+Not `-` and `+`: both programs are right.
+"""
+MOST_LINES = 14
+"""Of a common mistake's code."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,18 @@ class Pair:
     mine: str | None
     theirs: str | None
     same: bool
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What others get wrong in a task: its name, the check that notices it, and the wrong code.
+
+    code: "" where it cannot be understood without the rest of the check file, or is long.
+    """
+
+    name: str
+    caught_by: str
+    code: str
 
 
 def beside(mine: str, theirs: str) -> list[Pair]:
@@ -63,9 +82,48 @@ def differs(pairs: list[Pair]) -> bool:
     return not all(pair.same for pair in pairs)
 
 
-def common_mistakes(lesson: Lesson) -> list[tuple[str, str]]:
-    """What others get wrong in a lesson's task, and the check that notices it."""
-    return [(mutant.name, mutant.caught_by) for mutant in lesson.judge.mutants]
+def common_mistakes(lesson: Lesson) -> list[Mistake]:
+    """What others get wrong in a lesson's task."""
+    codes = _codes(lesson.judge.source)
+    return [
+        Mistake(mutant.name, mutant.caught_by, codes.get(mutant.line, ""))
+        for mutant in lesson.judge.mutants
+    ]
+
+
+def _codes(source: str) -> dict[int, str]:
+    """The text of each definition of a check file that stands for itself, by its decorators' lines.
+
+    Raises SyntaxError if the check file is not Python.
+    """
+    tree = ast.parse(source)
+    helpers = {
+        name
+        for node in tree.body
+        if not isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in _bound(node)
+    }
+    lines = source.splitlines()
+    found: dict[int, str] = {}
+    for node in tree.body:
+        if not isinstance(node, DEFINITIONS) or not node.decorator_list:
+            continue
+        names = {
+            name.id for part in node.body for name in ast.walk(part) if isinstance(name, ast.Name)
+        }
+        text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        kept = _lines(re.sub(r"[ ]{2,}# fmt: .*", "", text))
+        if names.isdisjoint(helpers - {node.name}) and len(kept) <= MOST_LINES:
+            found |= {decorator.lineno: "\n".join(kept) for decorator in node.decorator_list}
+    return found
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """The names that a statement of a module binds."""
+    if isinstance(node, DEFINITIONS):
+        return {node.name}
+    targets = (name for name in ast.walk(node) if isinstance(name, ast.Name))
+    return {name.id for name in targets if isinstance(name.ctx, ast.Store)}
 
 
 def _lines(source: str) -> list[str]:

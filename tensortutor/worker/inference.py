@@ -24,6 +24,7 @@ from tensortutor.protocol.assist import (
     Typed,
 )
 from tensortutor.worker import objects
+from tensortutor.worker.common_names import by_use
 from tensortutor.worker.objects import MISSING
 
 TYPICAL = """import torch
@@ -100,8 +101,10 @@ class Reader:
             ).complete(question.line, column)
         start = len(line) - (len(found[0].name) - len(found[0].complete or "")) if found else 0
         hidden = () if line[start:].startswith("_") else ("_",)
-        names = tuple(n.name_with_symbols for n in found if not n.name.startswith(hidden))
-        return Completions(question.number, start, names[:MOST_NAMES])
+        names = [n.name_with_symbols for n in found if not n.name.startswith(hidden)]
+        if chain is not None:
+            names.sort(key=by_use)
+        return Completions(question.number, start, tuple(names[:MOST_NAMES]))
 
     def explain(self, question: Question) -> Documentation | None:
         """What is known of the name at the place."""

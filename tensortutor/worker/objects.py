@@ -15,6 +15,7 @@ from tensortutor.protocol.assist import (
     Documentation,
     Question,
 )
+from tensortutor.worker.common_names import by_use
 
 CHAIN = re.compile(r"(?<![\w.)\]}'\"])([^\W\d]\w*(?:\.[^\W\d]\w*)*)\.(\w*)\Z")
 """Names with dots between them, up to the cursor."""
@@ -146,12 +147,12 @@ def names_of(value: Any, begun: str) -> tuple[str, ...]:
 
 
 def public_names(value: Any) -> list[str]:
-    """The names that somebody may look for in a value."""
+    """The names that somebody may look for in a value, those that programs use most first."""
     names = [name for name in dir(value) if not name.startswith("_")]
     if isinstance(value, ModuleType):
         root = value.__name__.partition(".")[0]
         names = [name for name in names if _belongs(getattr(value, name, None), root)]
-    return sorted(names, key=str.lower)
+    return sorted(names, key=by_use)
 
 
 def _belongs(value: Any, root: str) -> bool:

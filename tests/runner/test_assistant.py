@@ -85,6 +85,15 @@ def test_names_of_a_module_are_its_own(learnt):
     assert "os" not in ask(learnt, IMPORTS + "F.|").names
 
 
+def test_common_names_come_first(learnt):
+    of_torch = ask(learnt, IMPORTS + "torch.|").names
+    assert of_torch.index("softmax") < of_torch.index("saddmm")
+    of_tensor = ask(learnt, IMPORTS + "x = torch.ones(3)\nx.|").names
+    assert of_tensor.index("view") < of_tensor.index("abs_")
+    of_layer = ask(learnt, IMPORTS + "layer = torch.nn.Linear(2, 2)\nlayer.|").names
+    assert of_layer.index("parameters") < of_layer.index("add_module")
+
+
 def test_a_name_that_means_something_else_is_not_taken_for_the_module(learnt):
     text = "import torch\ntorch = 'a word'\ntorch.|"
     assert "upper" in ask(learnt, text).names

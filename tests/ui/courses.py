@@ -6,10 +6,26 @@ from tensortutor.course.check_file import CheckFile, Declared, Variant
 from tensortutor.course.material import Failure, Pane, Prose, Quiz, Step
 from tensortutor.course.model import Chapter, Course, Lesson
 
+CHECK_FILE = """\
+@mutant("clears the gradients between batches", caught_by=equal)
+def accumulate(model, batches, loss_fn):
+    clear_and_add(model, batches, loss_fn)
+
+
+@mutant("weighs every batch alike", caught_by=smaller)
+def accumulate(model, batches, loss_fn):
+    for inputs, targets in batches:
+        (loss_fn(model(inputs), targets) / len(batches)).backward()
+
+
+def clear_and_add(model, batches, loss_fn):
+    for inputs, targets in batches:
+        model.zero_grad()
+"""
 CHECKS = ("equal batches act as one large batch", "a smaller last batch counts for less")
 MUTANTS = (
     Variant("clears the gradients between batches", "accumulate", 1, CHECKS[0]),
-    Variant("weighs every batch alike", "accumulate", 1, CHECKS[1]),
+    Variant("weighs every batch alike", "accumulate", 6, CHECKS[1]),
 )
 STARTER = '''\
 def accumulate(model, batches, loss_fn):
@@ -136,7 +152,9 @@ def accumulation() -> Lesson:
             ),
             Step("In the wild", (Prose("Every large training run does this.", 1),), 1),
         ),
-        judge=CheckFile(Path("checks/05_autograd/03_accumulation.py"), "", CHECKS, MUTANTS, ()),
+        judge=CheckFile(
+            Path("checks/05_autograd/03_accumulation.py"), CHECK_FILE, CHECKS, MUTANTS, ()
+        ),
         path=Path("/course/lessons/05_autograd/03_accumulation.md"),
     )
 

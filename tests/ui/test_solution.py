@@ -35,20 +35,22 @@ async def test_the_differences_are_told_by_signs(setting, until, size, beside):
         lines = text(page).splitlines()
         common = "model.zero_grad()"
         mine = next(line for line in lines if "loss_fn(model(inputs), targets).backward()" in line)
-        assert mine.startswith("- ")
+        assert mine.startswith("< ")
         theirs = next(line for line in lines if "total = sum(" in line)
         if beside:
             assert "Yours" in lines[0]
-            assert "│ + " in theirs
+            assert "│ > " in theirs
             assert any("def accumulate" in line and line.count("def") == 2 for line in lines)
         else:
-            assert lines[0] == "- yours   + a solution"
-            assert theirs.startswith("+ ")
+            assert lines[0] == "< yours   > another way"
+            assert theirs.startswith("> ")
             assert "  def accumulate(model, batches, loss_fn):" in lines
         assert common in text(page)
         assert '"""' not in text(page)
         assert "weighs every batch alike" in rest(page)
         assert "found by: a smaller last batch counts for less" in rest(page)
+        assert "(loss_fn(model(inputs), targets) / len(batches)).backward()" in rest(page)
+        assert "clear_and_add" not in rest(page)  # a helper of the check file, seen by nobody
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, Page))
 
@@ -60,7 +62,7 @@ async def test_it_follows_the_width_of_the_window(setting, until):
         page = await opened(setting, pilot, until)
         assert "Yours" in text(page)
         await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: text(page).startswith("- yours"))
+        await until(pilot, lambda: text(page).startswith("< yours"))
 
 
 async def test_what_is_typed_counts_and_equal_code_is_said_to_be_equal(setting, until):
@@ -71,13 +73,13 @@ async def test_what_is_typed_counts_and_equal_code_is_said_to_be_equal(setting, 
         screen.editor.renew(SOLUTION + '\n"mine"\n')
         await pilot.pause()
         page = await opened(setting, pilot, until)
-        assert '- "mine"' in text(page)
+        assert '< "mine"' in text(page)
         await pilot.press("escape")
         screen.editor.renew(SOLUTION)
         await pilot.pause()
         page = await opened(setting, pilot, until)
         assert "your code is the solution" in rest(page)
-        assert "- " not in text(page).partition("\n")[2]
+        assert "< " not in text(page).partition("\n")[2]
 
 
 def test_a_line_too_long_goes_on_behind_the_same_mark():
@@ -85,4 +87,4 @@ def test_a_line_too_long_goes_on_behind_the_same_mark():
 
     comparison = Comparison(beside("x" * 30 + "\n", STARTER[:0]))
     lines = str(comparison._below(12)).split("\n")
-    assert lines[2:] == ["- " + "x" * 10] * 3
+    assert lines[2:] == ["< " + "x" * 10] * 3

@@ -6,6 +6,7 @@ from textual.widgets import Static
 
 from tensortutor.course.model import Lesson
 from tensortutor.learner.solution_diff import beside, common_mistakes, differs
+from tensortutor.plaintext import visible
 from tensortutor.ui.screens.dialogs import Page
 from tensortutor.ui.terminal import symbols
 from tensortutor.ui.widgets.comparison import Comparison
@@ -21,7 +22,7 @@ class SolutionPage(Page):
         """own: the learner's program."""
         pairs = beside(own, lesson.task.solution or "")
         words = Static(OTHER if differs(pairs) else EQUAL, classes="dim", markup=False)
-        super().__init__("A solution", words, Comparison(pairs), *_mistakes(lesson))
+        super().__init__("Another way", words, Comparison(pairs), *_mistakes(lesson))
 
     def compose(self) -> ComposeResult:
         """The page, with room for two programs."""
@@ -35,8 +36,10 @@ def _mistakes(lesson: Lesson) -> list[Static]:
     if not mistakes:
         return []
     lines = [Content.styled("What others commonly get wrong", "bold")]
-    for name, check in mistakes:
-        lines.append(Content(f"{symbols.current().news} {name}"))
-        if check:
-            lines.append(Content.styled(f"    found by: {check}", "$foreground 66%"))
+    for mistake in mistakes:
+        lines.append(Content(f"{symbols.current().news} {mistake.name}"))
+        if mistake.caught_by:
+            lines.append(Content.styled(f"    found by: {mistake.caught_by}", "$foreground 66%"))
+        for line in mistake.code.splitlines():
+            lines.append(Content.styled(f"      {visible(line)}", "$foreground 80%"))
     return [Static(Content("\n").join(lines), classes="mistakes")]

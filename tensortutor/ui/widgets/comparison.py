@@ -12,8 +12,9 @@ from tensortutor.learner.solution_diff import MINE, SAME, THEIRS, Pair, unified
 from tensortutor.plaintext import visible
 from tensortutor.ui.terminal import symbols
 
-LOOKS = {SAME: "$foreground 70%", MINE: "$text-error", THEIRS: "$text-success"}
-TITLES = ("Yours", "A solution")
+LOOKS = {SAME: "$foreground 70%", MINE: "$text-primary", THEIRS: "$text-accent"}
+"""Neither red nor green: both programs are right."""
+TITLES = ("Yours", "Another way")
 MARK = 2
 """Cells for a line's mark and the space behind it."""
 
