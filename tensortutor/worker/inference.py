@@ -101,10 +101,10 @@ class Reader:
             ).complete(question.line, column)
         start = len(line) - (len(found[0].name) - len(found[0].complete or "")) if found else 0
         hidden = () if line[start:].startswith("_") else ("_",)
-        names = [n.name_with_symbols for n in found if not n.name.startswith(hidden)]
+        offered = [n.name_with_symbols for n in found if not n.name.startswith(hidden)]
         if chain is not None:
-            names.sort(key=by_use)
-        return Completions(question.number, start, tuple(names[:MOST_NAMES]))
+            offered.sort(key=by_use)
+        return Completions(question.number, start, tuple(offered[:MOST_NAMES]))
 
     def explain(self, question: Question) -> Documentation | None:
         """What is known of the name at the place."""
