@@ -76,6 +76,8 @@ def array_of(answer, t):
     with (
         advising(TypeError, saying="BFloat16", hint=BRAIN),
         advising(RuntimeError, saying="requires grad", hint=RECORD),
+        advising(RuntimeError, saying="detach", hint="t is the caller's, and stays what it is. "
+                 "`detach()`, without the underscore, makes another tensor."),
         advising(TypeError, saying="cuda", hint="NumPy reads the CPU's memory alone. `cpu()` "
                  "brings a tensor there."),
     ):  # fmt: skip
@@ -98,7 +100,8 @@ def expect_array(got, wanted, name, dtype_hint=STAYS):
     expect_true(isinstance(got, np.ndarray), f"{name} is of type {kind}, an array is wanted")
     wanted = wanted.detach().cpu()
     shape, dtype = tuple(wanted.shape), str(wanted.dtype).removeprefix("torch.")
-    expect_true(got.shape == shape, f"{name} has the shape {got.shape}, not {shape}", hint=STAYS)
+    sizes = "Every dimension of t is a dimension of the array, and () stays ()."
+    expect_true(got.shape == shape, f"{name} has the shape {got.shape}, not {shape}", hint=sizes)
     message = f"{name} is of dtype {got.dtype}, {dtype} is wanted"
     expect_true(str(got.dtype) == dtype, message, hint=dtype_hint)
     values = torch.tensor(got.tolist(), dtype=wanted.dtype).reshape(shape)
