@@ -5,6 +5,7 @@ from torch.nn import functional
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -61,14 +62,14 @@ def right_dense(dense, height, width):
 
 
 def expect_images(answer, images, hint):
-    with expect_unchanged(images):
+    with expect_unchanged(images), advising(RuntimeError, saying="number of dim", hint=hint):
         got = answer.images_to_torch(images)
     name = "the batch of images"
     expect_equal(got, right_images(images), name=name, hint=hint, shape_hint=hint, dtype_hint=SAME)
 
 
 def expect_kernel(answer, kernel, hint):
-    with expect_unchanged(kernel):
+    with expect_unchanged(kernel), advising(RuntimeError, saying="number of dim", hint=hint):
         got = answer.kernel_to_torch(kernel)
     right = right_kernel(kernel)
     expect_equal(got, right, name="the kernel", hint=hint, shape_hint=hint, dtype_hint=SAME)
