@@ -59,7 +59,7 @@ def compare(answer, rng, x, hint):
 )
 def products(answer, rng, device):
     hint = "The last dimension comes first: its steps are 1. The sizes to the left of a dimension "
-    hint += "do not matter for it, and nor does its own."
+    hint += "do not matter for it, and nor does its own. Elements are counted, not bytes."
     for rank in (2, 3, 4, 5):
         row_major(answer, tuple(rng.sample(range(2, 8), rank)), hint)
 
@@ -100,7 +100,8 @@ def fresh(answer, rng, device):
 @check("place starts at the offset", holds="shape, stride, offset: the label of the tensor")
 def offsets(answer, rng, device):
     x = numbered(rng, device, 3)
-    hint = "The first element of a slice does not live at place 0. The label says where."
+    hint = "The first element of a slice does not live at place 0. The label says where, and the "
+    hint += "strides too: they are those of the whole tensor, not of the slice's shape."
     for view in (x[rng.randint(1, 2)], x[1:, :, 1:], x[-1, -1], x[1, 1, 2]):
         compare(answer, rng, view, hint)
 
@@ -151,7 +152,12 @@ def outside(answer, rng, device):
     hint += "Compare each index with its own size, from both sides."
     wrong = [(2, 0), (0, 2), (-3, 1), (1, -3), (0, rng.randint(3, 9)), (-rng.randint(4, 9), 0)]
     for index in wrong:
-        with expect_raises(IndexError, f"index {index} of shape (2, 2) has no element", hint=hint):
+        no_element = f"index {index} of shape (2, 2) has no element"
+        other = "Python says IndexError when a list has no such place, and the task asks for it."
+        with (
+            advising(ValueError, hint=other),
+            expect_raises(IndexError, no_element, hint=hint),
+        ):
             asked(answer, x, index)
     for index in ((0, 0), (-1, 1)):
         with expect_raises(IndexError, "a tensor of shape (2, 0) has no elements", hint=hint):
