@@ -36,6 +36,12 @@ def absolute(pred, target):
     return (pred.detach().double().flatten() - target.double().flatten()).abs().mean()
 
 
+def all_pairs(pred, target):
+    """The mean over every prediction with every target, in float64."""
+    difference = pred.detach().double().flatten()[:, None] - target.double().flatten()
+    return difference.square().mean()
+
+
 def loss(answer, pred, target, hint):
     """What the answer returns for shapes that it must take."""
     try:
@@ -46,7 +52,8 @@ def loss(answer, pred, target, hint):
 
 
 def expect_loss(answer, pred, target, hint):
-    right, off = wanted(pred, target), absolute(pred, target)  # the call might change its inputs
+    # Before the call: it might change what it is given.
+    right, off, pairs = wanted(pred, target), absolute(pred, target), all_pairs(pred, target)
     got = loss(answer, pred, target, hint)
     expect_shape(got, (), name="the loss", hint="One number: the mean over all pairs.")
     if torch.isclose(got.detach().double(), right * target.numel(), rtol=1e-4):
@@ -54,13 +61,15 @@ def expect_loss(answer, pred, target, hint):
     elif torch.isclose(got.detach().double(), right.sqrt(), rtol=1e-4):
         hint = "That is the root of the loss. The mean squared error is the mean of the squares."
     elif torch.isclose(got.detach().double(), off, rtol=1e-4):
-        hint = "That is the mean of the sizes of the differences. Square each of them first."
+        hint = "That is the mean of the absolute differences. Square each difference instead."
     elif target.ndim > 1 and torch.isclose(
         got.detach().double(), right * target.numel() / len(target), rtol=1e-4
     ):
         hint = (
             "That is a mean over the rows. The mean is over all pairs, not over dimension 0 alone."
         )
+    elif not torch.isclose(got.detach().double(), pairs, rtol=1e-4):
+        hint = "Square the difference of each pair, and take the mean of the squares. " + hint
     expect_close(got, right, dtype=pred.dtype, name="the loss", hint=hint)
 
 
