@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import torch
 
 from tensortutor.checking import (
@@ -177,6 +178,10 @@ def plain_numbers(answer, rng, device):
     calls = ", ".join(answer.calls)
     hint = "Sizes, strides and indices are ints: sums, products and comparisons are all it takes."
     expect_true(not calls, f"torch is asked: {calls}", hint=hint)
+    n = rng.randint(10**9, 10**10)  # no library makes an array of this shape
+    with advising(Exception, hint=hint):
+        got = answer.row_major_strides((n, n, 3))
+    expect_equal(got, (3 * n, 3, 1), name=f"row_major_strides({(n, n, 3)})", hint=hint)
 
 
 @mutant("multiplies from left to right", caught_by=products)
@@ -200,6 +205,11 @@ def row_major_strides(shape):
 @mutant("uses the size to the right alone", caught_by=products)
 def row_major_strides(shape):
     return (*(max(size, 1) for size in shape[1:]), 1)[: len(shape)]
+
+
+@mutant("asks NumPy", caught_by=plain_numbers)
+def row_major_strides(shape):
+    return np.empty([max(size, 1) for size in shape], dtype=np.uint8).strides
 
 
 @mutant("counts bytes", caught_by=elements)
