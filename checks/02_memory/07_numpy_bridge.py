@@ -132,7 +132,9 @@ def floats(answer, rng, device):
 )
 def ints(answer, rng, device):
     n = rng.randint(2, 9)
-    hint = "A float32 on the way has 24 bits for digits, and large ints need more."
+    hint = (
+        "A float32 on the way has 24 bits for digits, an int32 has 32 bits. Large ints need more."
+    )
     for dtype in (np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16):
         top = min(np.iinfo(dtype).max, 2**60)
         values = [rng.randint(top // 2, top) for _ in range(n)]
