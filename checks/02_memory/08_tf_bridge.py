@@ -28,6 +28,10 @@ background(
 )
 
 SAME = "Porting moves numbers. It does not convert them."
+CHANNELS = (
+    "The maps may have any height and width. C is not given: it is the number of rows divided by "
+)
+CHANNELS += "height * width."
 ROWS = "Row (h * W + w) * C + c of Keras's weight belongs to column c * H * W + h * W + w here."
 
 
@@ -76,7 +80,7 @@ def expect_kernel(answer, kernel, hint):
 
 
 def expect_dense(answer, dense, height, width, hint):
-    with expect_unchanged(dense):
+    with expect_unchanged(dense), advising(RuntimeError, saying="size", hint=CHANNELS):
         got = answer.dense_to_torch(dense, height, width)
     right = right_dense(dense, height, width)
     units = "PyTorch stores (out, in): each row holds the weights of one unit."
@@ -98,8 +102,8 @@ def keras(images, kernel, dense):
 @check("every channel of an image stays a picture", holds="(..., H, W, C) to (..., C, H, W)")
 def pictures(answer, rng, device):
     n, h, w, c = rng.sample(range(2, 8), 4)
-    hint = "reshape reads the numbers in their old order and breaks the lines elsewhere. Channels "
-    hint += "can come forward only by permuting. Height stays in front of width."
+    hint = "C comes to stand right before H. All others keep their order: height stays in front of "
+    hint += "width. reshape cannot do that: it reads on in the old order."
     expect_images(answer, numbered(device, n, h, w, c), hint)
     expect_images(answer, numbered(device, n, h, h, h), hint)
     expect_images(answer, numbered(device, n, c, w, h).transpose(1, 3), hint)
@@ -126,7 +130,8 @@ def square_kernels(answer, rng, device):
 @check("the dense weight has a row for each unit", holds="(units, C * H * W)")
 def dense_shape(answer, rng, device):
     h, w, c, units = rng.sample(range(2, 8), 4)
-    got = answer.dense_to_torch(numbered(device, h * w * c, units), h, w)
+    with advising(RuntimeError, saying="size", hint=CHANNELS):
+        got = answer.dense_to_torch(numbered(device, h * w * c, units), h, w)
     expect_shape(
         got,
         (units, c * h * w),
