@@ -18,7 +18,7 @@ from tensortutor.checking import (
 shows = ["memory/views_copies"]
 
 background(
-    "Write the two doors that a project needs once",
+    "Write the two conversions that a project needs once",
     "a.dtype.kind is a letter",
     "a.astype(d) is a new array of dtype d",
     "t.detach() is t without its record for gradients",
