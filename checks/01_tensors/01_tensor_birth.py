@@ -6,6 +6,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     equivalent,
@@ -93,7 +94,9 @@ def neighbours(answer, rng, device):
 def dtypes(answer, rng, device):
     for dtype in (torch.float32, torch.int64, torch.uint8, torch.bool, torch.float16):
         n = rng.randrange(3, 9)
-        got = answer.checkerboard(n, dtype, device)
+        counting = "bool cannot count. Count in integers, and convert the finished board."
+        with advising(NotImplementedError, hint=counting):
+            got = answer.checkerboard(n, dtype, device)
         expect_equal(
             got,
             right(n, dtype, device),
@@ -145,11 +148,12 @@ def small(answer, rng, device):
     both_sides=True,
 )
 def large(answer, rng, device):
-    for dtype in (torch.bfloat16, torch.int8):
-        n = rng.randrange(300, 330)
+    for dtype, least in ((torch.bfloat16, 300), (torch.int8, 300), (torch.float16, 1100)):
+        n = rng.randrange(least, least + 30)
+        i = torch.arange(n, device=device)
         expect_equal(
             answer.checkerboard(n, dtype, device),
-            right(n, torch.int64, device).to(dtype),
+            ((i[:, None] ^ i) & 1).to(dtype),
             name=f"the board of {n} for {dtype}",
             hint="A small dtype cannot count that far. Count in integers, and convert the "
             "finished board.",
@@ -175,6 +179,12 @@ def devices(answer, rng, device):
             hint="A factory that is told no device builds on the CPU. Each factory "
             "that you call takes device=.",
         )
+
+
+@mutant("counts in float16, whatever comes out", caught_by=large)
+def checkerboard(n, dtype, device):
+    i = torch.arange(n, device=device).half()
+    return ((i[:, None] + i) % 2).to(dtype)
 
 
 @mutant("starts with 1", caught_by=corner)

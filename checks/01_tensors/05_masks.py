@@ -49,8 +49,9 @@ def wanted(x, keep):
 
 
 def compare(answer, x, keep, hint="", **more):
+    mean = wanted(x, keep)  # before the call: it might change what it is given
     got = answer.masked_mean(x, keep)
-    expect_close(got, wanted(x, keep), dtype=x.dtype, hint=hint, shape_hint=SHAPE, **more)
+    expect_close(got, mean, dtype=x.dtype, hint=hint, shape_hint=SHAPE, **more)
 
 
 @check(
@@ -209,12 +210,14 @@ def kept_infinity(answer, rng, device):
 
 @check(
     "the result has the dtype of x",
-    holds=["any floating dtype that holds its sums", "dtype of x"],
+    holds=["any floating dtype that holds its sums", "dtype and precision of x"],
 )
 def same_dtype(answer, rng, device):
     keep = mask(rng, 3, 5, device)
     hint = "A mask turned into float32 decides the dtype of everything that it touches."
-    compare(answer, values((3, 5, 2), device, torch.float64), keep, dtype_hint=hint)
+    digits = "float64 keeps about 16 digits, and a detour over float32 leaves 7 of them."
+    double = values((3, 5, 2), device, torch.float64) / 3
+    compare(answer, double, keep, dtype_hint=hint, hint=digits, rtol=1e-12, atol=1e-14)
     for dtype in (torch.float16, torch.bfloat16):
         small = values((3, 5, 2), device, dtype)
         compare(answer, small, keep, dtype_hint=hint, rtol=0.05, atol=0.05)
@@ -232,7 +235,8 @@ def empty_row(answer, rng, device):
     x = values((b, t, d), device)
     for padding in (0.0, NAN):
         x[~keep] = padding
-        compare(answer, x, keep, nan_hint=hint)
+        others = "The row without tokens gives zeros, and the other rows give their means as ever."
+        compare(answer, x, keep, nan_hint=hint, hint=others)
     keep[:] = False
     more = "Here it is so for all rows, and the dtype is that of x as ever."
     compare(answer, x.double(), keep, nan_hint=f"{hint} {more}", dtype_hint=more)
@@ -262,6 +266,19 @@ def leaves_input(answer, rng, device):
     x[~keep] = NAN
     with expect_unchanged(x, keep, hint="`x[mask] = v` writes into the caller's tensor."):
         answer.masked_mean(x, keep)
+
+
+@mutant("computes in float32 and converts", caught_by=same_dtype)
+def masked_mean(x, keep):
+    total = torch.where(keep[..., None], x, 0).float().sum(1)
+    return (total / keep.sum(1)[:, None].clamp(min=1)).to(x.dtype)
+
+
+@mutant("gives up on the batch where one row keeps nothing", caught_by=empty_row)
+def masked_mean(x, keep):
+    if not keep.any(1).all():
+        return x.new_zeros(len(x), x.shape[2])
+    return torch.where(keep[..., None], x, 0).sum(1) / keep.sum(1)[:, None]
 
 
 @mutant("multiplies by the mask", caught_by=nan_in_padding)

@@ -55,8 +55,14 @@ def wanted(logits, tok):
 
 
 def compare(answer, logits, tok, hint="", **more):
+    right = wanted(logits, tok)  # before the call: it might change what it is given
     got = answer.pick_logprobs(logits, tok)
-    expect_close(got, wanted(logits, tok), dtype=logits.dtype, hint=hint, **more)
+    expect_close(got, right, dtype=logits.dtype, hint=hint, **more)
+
+
+def compare_counts(answer, tok, v, **more):
+    right = counted(tok, v)
+    expect_equal(answer.count_tokens(tok, v), right, name="count_tokens", **more)
 
 
 def sizes(rng):
@@ -70,7 +76,7 @@ def sizes(rng):
     return *others, v
 
 
-@check("one number for each place", holds="returns: (B, T), dtype of logits")
+@check("one number for each place", holds="returns: (B, T), dtype and precision of logits")
 def one_each(answer, rng, device):
     logits, tok = problem(rng, device, *sizes(rng))
     got = answer.pick_logprobs(logits, tok)
@@ -88,7 +94,10 @@ def normalised(answer, rng, device):
     logits, _ = problem(rng, device, b, t, v)
     total = torch.zeros(b, t, device=device)
     hint = "A logit is not yet a log-probability. Normalise each place over its V scores, and "
-    hint += "return the log as it is: 0 or less."
+    hint += (
+        "return the log as it is: 0 or less. If you do: along V the token is looked up that was "
+    )
+    hint += "asked for, token 0 too."
     for token in range(v):
         tok = torch.full((b, t), token, device=device)
         got = answer.pick_logprobs(logits, tok)
@@ -138,13 +147,9 @@ def far_apart(answer, rng, device):
     logits, tok = problem(rng, device, b, t, v)
     logits[0, 0] = torch.linspace(-900, 900, v, device=device)
     tok[0, 0] = 0
-    compare(
-        answer,
-        logits,
-        tok,
-        nan_hint="exp(-1800) is 0 in float32, and its log is -inf. `log_softmax` never "
-        "leaves the log.",
-    )
+    hint = "exp(-1800) is 0 in float32, and its log is -inf. `log_softmax` never leaves the log."
+    more = hint + " A small number added before the log changes the result."
+    compare(answer, logits, tok, nan_hint=hint, hint=more)
 
 
 @check(
@@ -187,14 +192,17 @@ def banned(answer, rng, device):
 
 @check(
     "the result has the dtype of the logits",
-    holds=["any floating dtype", "dtype of logits"],
+    holds=["any floating dtype", "dtype and precision of logits"],
 )
 def same_dtype(answer, rng, device):
-    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+    fixed = "Somewhere a fixed dtype got in."
+    digits = "float64 keeps about 16 digits, and a detour over float32 leaves 7 of them."
+    logits, tok = problem(rng, device, 2, 3, 4, torch.float64)
+    logits = logits / 3
+    compare(answer, logits, tok, rtol=1e-12, atol=1e-13, dtype_hint=fixed, hint=digits)
+    for dtype in (torch.bfloat16, torch.float16):
         logits, tok = problem(rng, device, 2, 3, 4, dtype)
-        compare(
-            answer, logits, tok, rtol=0.05, atol=0.05, dtype_hint="Somewhere a fixed dtype got in."
-        )
+        compare(answer, logits, tok, rtol=0.05, atol=0.05, dtype_hint=fixed)
 
 
 @check(
@@ -204,27 +212,36 @@ def same_dtype(answer, rng, device):
 def twice(answer, rng, device):
     b, t, v = rng.randint(2, 4), rng.randint(5, 8), rng.randint(2, 4)
     tok = problem(rng, device, b, t, v)[1]
+    right = counted(tok, v)
+    got = answer.count_tokens(tok, v)
+    shape = "A row for each text, and a column for each of the V tokens."
+    expect_shape(got, right.shape, name="count_tokens", hint=shape)
+    once = "A row has more places than there are tokens here, so some stand there again and again. "
+    once += "Of several writes to one place `scatter_` keeps one: add them."
+    each = "Entry [i, v] says how many places of row i hold the token v. All T places of that row "
+    each += "count, no place of another row does, and token 0 is a token as any."
     expect_equal(
-        answer.count_tokens(tok, v),
-        counted(tok, v),
+        got,
+        right,
         name="count_tokens",
-        hint="A row has more places than there are tokens here, so some stand there again and "
-        "again. Of several writes to one place `scatter_` keeps one: add them.",
-        shape_hint="A row for each text, and a column for each of the V tokens.",
+        hint=once if bool((got == right.clamp(max=1)).all()) else each,
         dtype_hint="A count is a whole number: int64.",
     )
+
+
+@check("a count may be large", holds="How many times a token stands in a row.")
+def many(answer, rng, device):
+    tok = torch.zeros(2, rng.randint(600, 700), dtype=torch.int64, device=device)
+    tok[:, ::2] = 1
+    compare_counts(answer, tok, 2, hint="uint8 and int8 wrap around. Count in int64 throughout.")
 
 
 @check("rows are counted apart", holds="it counts every row of the batch by itself")
 def apart(answer, rng, device):
     v = rng.randint(3, 6)
     tok = torch.arange(v, device=device).repeat_interleave(2).reshape(v, 2).flip(0)
-    expect_equal(
-        answer.count_tokens(tok, v),
-        counted(tok, v),
-        name="count_tokens",
-        hint="Row i counts the tokens of text i alone. Here one text holds one token, twice.",
-    )
+    hint = "Row i counts the tokens of text i alone. Here one text holds one token, twice."
+    compare_counts(answer, tok, v, hint=hint)
 
 
 @check(
@@ -234,13 +251,9 @@ def apart(answer, rng, device):
 def unused(answer, rng, device):
     b, t, v = rng.randint(1, 3), rng.randint(1, 4), rng.randint(3, 6)
     tok = torch.randint(v - 1, (b, t), device=device)
+    hint = "V columns, also for tokens at the end of the vocabulary that nobody used."
     for size in (v, v + rng.randint(3, 9)):
-        expect_equal(
-            answer.count_tokens(tok, size),
-            counted(tok, size),
-            name="count_tokens",
-            shape_hint="V columns, also for tokens at the end of the vocabulary that nobody used.",
-        )
+        compare_counts(answer, tok.clone(), size, shape_hint=hint)
 
 
 @check(
@@ -251,6 +264,7 @@ def unused(answer, rng, device):
 def arguments(answer, rng, device):
     b, t, v = sizes(rng)
     logits, tok = problem(rng, device, b, t, v)
+    logits[..., 0] = -INF
     with expect_unchanged(logits, tok):
         answer.pick_logprobs(logits, tok)
     with expect_unchanged(tok):
@@ -268,10 +282,10 @@ def small_sizes(answer, rng, device):
             shape_hint="A batch of one text, or a text of one token, is still (B, T). Drop the "
             "dimension that you added, and only that one.",
         )
-        expect_equal(
-            answer.count_tokens(tok, v),
-            counted(tok, v),
-            name="count_tokens",
+        compare_counts(
+            answer,
+            tok,
+            v,
             shape_hint="(B, V), also for one text, for one token, and for texts without a token.",
         )
 
@@ -282,6 +296,24 @@ def same_device(answer, rng, device):
     expect_equal(
         answer.count_tokens(tok, 2), torch.tensor([[1, 0]], device=device), name="count_tokens"
     )
+
+
+@mutant("computes in float32 and converts", caught_by=same_dtype)
+def pick_logprobs(logits, tok):
+    logprobs = logits.float().log_softmax(-1)
+    return logprobs.gather(-1, tok[..., None])[..., 0].to(logits.dtype)
+
+
+@mutant("makes -1e9 of the banned scores, in place", caught_by=arguments)
+def pick_logprobs(logits, tok):
+    logits[logits.isinf()] = -1e9
+    return logits.log_softmax(-1).gather(-1, tok[..., None])[..., 0]
+
+
+@mutant("counts in uint8", caught_by=many)
+def count_tokens(tok, V):
+    hot = tok[..., None] == torch.arange(V, device=tok.device)
+    return hot.sum(1, dtype=torch.uint8).long()
 
 
 @mutant("gathers the raw logits", caught_by=normalised)

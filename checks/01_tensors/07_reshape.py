@@ -149,9 +149,11 @@ def split_layouts(answer, rng, device):
     B, H, T, D = sizes(rng)
     hint = "No layout makes a copy necessary: cut C where it stands. `contiguous()` copies, and so "
     hint += "does merging B and T first."
+    strides = "The numbers of x lie in another order in memory here, and with gaps. Strides that "
+    strides += "you write down come from x.stride(), and the offset from x."
     with advising(RuntimeError, saying="view size is not compatible", hint=hint):
         for x in laid_out(rng, device, B, T, H * D):
-            compare_split(answer, x, H)
+            compare_split(answer, x, H, hint=strides)
             expect_view(answer.split_heads(x, H), x, name="split_heads", hint=hint)
 
 

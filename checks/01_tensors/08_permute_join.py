@@ -69,7 +69,8 @@ def whole_tiles(answer, rng, device):
     expect_shape(
         got,
         (c, rows * h, nrow * w),
-        hint=f"{rows * nrow} images, {nrow} of them side by side, are {rows} rows and no more.",
+        hint=f"{rows * nrow} images, {nrow} of them side by side, are {rows} rows and no more. The "
+        f"height is {rows} times H = {h}, the width {nrow} times W = {w}.",
     )
     for row in range(rows):
         for column in range(nrow):

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import torch
 
 from tensortutor.checking import (
@@ -59,7 +60,7 @@ def compare(answer, rng, x, hint):
 )
 def products(answer, rng, device):
     hint = "The last dimension comes first: its steps are 1. The sizes to the left of a dimension "
-    hint += "do not matter for it, and nor does its own."
+    hint += "do not matter for it, and nor does its own. Elements are counted, not bytes."
     for rank in (2, 3, 4, 5):
         row_major(answer, tuple(rng.sample(range(2, 8), rank)), hint)
 
@@ -100,7 +101,8 @@ def fresh(answer, rng, device):
 @check("place starts at the offset", holds="shape, stride, offset: the label of the tensor")
 def offsets(answer, rng, device):
     x = numbered(rng, device, 3)
-    hint = "The first element of a slice does not live at place 0. The label says where."
+    hint = "The first element of a slice does not live at place 0. The label says where, and the "
+    hint += "strides too: they are those of the whole tensor, not of the slice's shape."
     for view in (x[rng.randint(1, 2)], x[1:, :, 1:], x[-1, -1], x[1, 1, 2]):
         compare(answer, rng, view, hint)
 
@@ -151,7 +153,12 @@ def outside(answer, rng, device):
     hint += "Compare each index with its own size, from both sides."
     wrong = [(2, 0), (0, 2), (-3, 1), (1, -3), (0, rng.randint(3, 9)), (-rng.randint(4, 9), 0)]
     for index in wrong:
-        with expect_raises(IndexError, f"index {index} of shape (2, 2) has no element", hint=hint):
+        no_element = f"index {index} of shape (2, 2) has no element"
+        other = "Python says IndexError when a list has no such place, and the task asks for it."
+        with (
+            advising(ValueError, hint=other),
+            expect_raises(IndexError, no_element, hint=hint),
+        ):
             asked(answer, x, index)
     for index in ((0, 0), (-1, 1)):
         with expect_raises(IndexError, "a tensor of shape (2, 0) has no elements", hint=hint):
@@ -171,6 +178,10 @@ def plain_numbers(answer, rng, device):
     calls = ", ".join(answer.calls)
     hint = "Sizes, strides and indices are ints: sums, products and comparisons are all it takes."
     expect_true(not calls, f"torch is asked: {calls}", hint=hint)
+    n = rng.randint(10**9, 10**10)  # no library makes an array of this shape
+    with advising(Exception, hint=hint):
+        got = answer.row_major_strides((n, n, 3))
+    expect_equal(got, (3 * n, 3, 1), name=f"row_major_strides({(n, n, 3)})", hint=hint)
 
 
 @mutant("multiplies from left to right", caught_by=products)
@@ -194,6 +205,11 @@ def row_major_strides(shape):
 @mutant("uses the size to the right alone", caught_by=products)
 def row_major_strides(shape):
     return (*(max(size, 1) for size in shape[1:]), 1)[: len(shape)]
+
+
+@mutant("asks NumPy", caught_by=plain_numbers)
+def row_major_strides(shape):
+    return np.empty([max(size, 1) for size in shape], dtype=np.uint8).strides
 
 
 @mutant("counts bytes", caught_by=elements)

@@ -6,6 +6,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_copy,
@@ -22,6 +23,10 @@ background(
     "If they come out as two, the file grows",
 )
 
+REPEATS = (
+    "x is expanded or made of overlapping windows here: some of its elements are one number in "
+)
+REPEATS += "memory. The result has a place for each element, so it cannot have the strides of x."
 WHOLE = "The new tensor must not bring the storage along. Which calls copy the elements, and "
 WHOLE += "which hand back what they got, or the whole storage?"
 
@@ -80,7 +85,10 @@ def expect_apart(state, name, other, hint):
 def values(answer, rng, device):
     hint = "Same numbers, same shape, same dtype: only the storage is another."
     for name, x in views(rng, device).items():
-        with expect_unchanged(x, hint="compact reads x. It does not write to it."):
+        with (
+            expect_unchanged(x, hint="compact reads x. It does not write to it."),
+            advising(RuntimeError, saying="single memory location", hint=REPEATS),
+        ):
             got = answer.compact(x)
         name = f"compact of {name}"
         expect_equal(got, compacts(x), name=name, hint=hint, shape_hint=hint, dtype_hint=hint)
@@ -168,12 +176,12 @@ def tied(answer, rng, device):
 
 @check("different views of one storage share nothing", holds="No others share")
 def apart(answer, rng, device):
-    n = rng.randint(3, 6)
+    n = rng.randint(4, 6)
     x = torch.randn(n, n, device=device)
     hint = "A common storage, or a common first element, does not make two tensors the same. All "
     hint += "of the label must agree: first element, shape, strides and dtype."
     state = {"all": x, "turned": x.T, "rows": x[:2], "more": x[1:], "column": x[:, 0], "row": x[0]}
-    state["bits"] = x.view(torch.int32)
+    state |= {"next rows": x[1:3], "next row": x[1], "bits": x.view(torch.int32)}
     wanted = {name: compacts(y) for name, y in state.items()}
     got = answer.compact_state(state)
     expect_equal(got, wanted, name="the state", hint=hint, shape_hint=hint, dtype_hint=hint)
@@ -227,6 +235,18 @@ def called_again(answer, rng, device):
     expect_equal(second["embed"], compacts(x[:2]), name="'embed', after an update", hint=hint)
     earlier = "'embed' of the first checkpoint, after the second,"
     expect_equal(first["embed"], kept, name=earlier, hint=hint)
+
+
+@mutant("forgets where the first element lies", caught_by=apart)
+def compact_state(state):
+    made, out = {}, {}
+    for name, x in state.items():
+        label = (x.untyped_storage().data_ptr(), x.shape, x.stride(), x.dtype)
+        key = label if x.numel() else name
+        if key not in made:
+            made[key] = compact(x)
+        out[name] = made[key]
+    return out
 
 
 @mutant("asks for contiguous memory", caught_by=minimal)

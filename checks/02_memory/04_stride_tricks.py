@@ -66,7 +66,11 @@ def compare_windows(answer, x, size, step, hint=STEPS, shape_hint=COUNT):
 
 
 def compare_patches(answer, image, size, hint=SQUARE, shape_hint=PLACES):
-    with expect_unchanged(image):
+    both = "The image has any number of dimensions: its height and width are the last two."
+    with (
+        expect_unchanged(image),
+        advising(ValueError, saying="values to unpack", hint=both),
+    ):
         got = answer.patches(image, size)
     name = f"patches(image, {size})"
     expect_equal(got, squares(image, size), name=name, hint=hint, shape_hint=shape_hint)
@@ -171,7 +175,7 @@ def edges(answer, rng, device):
     image = row(rng, device, H * W).reshape(H, W)
     for size in (1, H):
         compare_patches(answer, image, size)
-    compare_patches(answer, image[:, :H], H)
+    compare_patches(answer, image[:, :H], H, SQUARE + " One step down is image.stride(-2) places.")
     compare_patches(answer, image[:1, :1], 1)
 
 

@@ -60,13 +60,16 @@ def expect_reading(answer, x, out, hint):
     wanted = x.expand(out).stride()
     got = answer.stretched_strides(shape, stride, out)
     name = f"the reading of {shape}, {stride} as {out}"
-    expect_true(isinstance(got, tuple), f"{name} is {got!r}, a tuple of strides is wanted")
+    kind = f"{name} is {got!r}, a tuple of strides is wanted"
+    expect_true(isinstance(got, tuple), kind, hint="`tuple(...)` makes a tuple of a list.")
     expect_true(
         len(got) == len(out),
         f"{name} has the strides {got!r}, {len(out)} of them are wanted",
         hint="One stride for each dimension of the result, the new ones in front too.",
     )
     steps = tuple(g if n > 1 else w for g, w, n in zip(got, wanted, out))
+    if any(g != w != 0 for g, w in zip(steps, wanted)):
+        hint += " A dimension that keeps its size keeps its stride, as the tensor's label says it."
     expect_equal(steps, wanted, name=name, hint=hint)
 
 

@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from tensortutor.checking import (
     accepted,
+    advising,
     check,
     equivalent,
     expect_close,
@@ -30,6 +31,17 @@ def wanted(pred, target):
     return difference.square().sum() / target.numel()
 
 
+def absolute(pred, target):
+    """The mean of the absolute differences, in float64."""
+    return (pred.detach().double().flatten() - target.double().flatten()).abs().mean()
+
+
+def all_pairs(pred, target):
+    """The mean over every prediction with every target, in float64."""
+    difference = pred.detach().double().flatten()[:, None] - target.double().flatten()
+    return difference.square().mean()
+
+
 def loss(answer, pred, target, hint):
     """What the answer returns for shapes that it must take."""
     try:
@@ -40,13 +52,24 @@ def loss(answer, pred, target, hint):
 
 
 def expect_loss(answer, pred, target, hint):
+    # Before the call: it might change what it is given.
+    right, off, pairs = wanted(pred, target), absolute(pred, target), all_pairs(pred, target)
     got = loss(answer, pred, target, hint)
-    right = wanted(pred, target)
     expect_shape(got, (), name="the loss", hint="One number: the mean over all pairs.")
     if torch.isclose(got.detach().double(), right * target.numel(), rtol=1e-4):
         hint = "That is the sum over the pairs. The loss is their mean."
     elif torch.isclose(got.detach().double(), right.sqrt(), rtol=1e-4):
         hint = "That is the root of the loss. The mean squared error is the mean of the squares."
+    elif torch.isclose(got.detach().double(), off, rtol=1e-4):
+        hint = "That is the mean of the absolute differences. Square each difference instead."
+    elif target.ndim > 1 and torch.isclose(
+        got.detach().double(), right * target.numel() / len(target), rtol=1e-4
+    ):
+        hint = (
+            "That is a mean over the rows. The mean is over all pairs, not over dimension 0 alone."
+        )
+    elif not torch.isclose(got.detach().double(), pairs, rtol=1e-4):
+        hint = "Square the difference of each pair, and take the mean of the squares. " + hint
     expect_close(got, right, dtype=pred.dtype, name="the loss", hint=hint)
 
 
@@ -182,20 +205,32 @@ def names_shapes(answer, rng, device):
 
 @check(
     "training can follow the loss back",
-    holds="0-d tensor, made with tensor operations alone",
+    holds=[
+        "0-d tensor, made with tensor operations alone",
+        "training follows the operations back to both tensors",
+    ],
+    both_sides=True,
 )
 def gradient(answer, rng, device):
     n = rng.randint(3, 9)
-    hint = "`item()`, `float()`, `detach()` and new tensors cut the loss off from the predictions."
+    hint = "`item()`, `float()`, `detach()` and new tensors cut the loss off from what it was made "
+    hint += "of."
+    stays = (
+        "A method that ends in _ changes the tensor that it is called on. Both stay as they are."
+    )
     for shape in ((n, 1), (n,)):
         pred = torch.randn(shape, device=device, requires_grad=True)
-        target = torch.randn(n, device=device)
-        got = loss(answer, pred, target, hint)
+        target = torch.randn(n, device=device, requires_grad=True)
+        with advising(RuntimeError, saying="in-place operation", hint=stays):
+            got = loss(answer, pred, target, hint)
         expect_shape(got, (), name="the loss")
         expect_true(got.requires_grad, "the loss has no way back to the predictions", hint=hint)
         got.backward()
-        right = 2 * (pred.detach() - target.reshape(shape)) / n
+        right = 2 * (pred.detach() - target.detach().reshape(shape)) / n
         expect_close(pred.grad, right, name="the gradient of the predictions", hint=hint)
+        back = target.grad is not None
+        expect_true(back, "the loss has no way back to the targets", hint=hint)
+        expect_close(target.grad, -right.reshape(n), name="the gradient of the targets", hint=hint)
 
 
 @check(
@@ -218,6 +253,11 @@ def paired(pred, target):
     if pred.shape != target.shape:
         raise ValueError(f"{tuple(pred.shape)} and {tuple(target.shape)}")
     return pred
+
+
+@mutant("cuts the targets off", caught_by=gradient)
+def safe_mse(pred, target):
+    return (paired(pred, target) - target.detach()).square().mean()
 
 
 @mutant("compares every prediction with every target", caught_by=column)

@@ -18,7 +18,7 @@ from tensortutor.checking import (
 shows = ["memory/views_copies"]
 
 background(
-    "Write the two doors that a project needs once",
+    "Write the two conversions that a project needs once",
     "a.dtype.kind is a letter",
     "a.astype(d) is a new array of dtype d",
     "t.detach() is t without its record for gradients",
@@ -76,6 +76,8 @@ def array_of(answer, t):
     with (
         advising(TypeError, saying="BFloat16", hint=BRAIN),
         advising(RuntimeError, saying="requires grad", hint=RECORD),
+        advising(RuntimeError, saying="detach", hint="t is the caller's, and stays what it is. "
+                 "`detach()`, without the underscore, makes another tensor."),
         advising(TypeError, saying="cuda", hint="NumPy reads the CPU's memory alone. `cpu()` "
                  "brings a tensor there."),
     ):  # fmt: skip
@@ -98,7 +100,8 @@ def expect_array(got, wanted, name, dtype_hint=STAYS):
     expect_true(isinstance(got, np.ndarray), f"{name} is of type {kind}, an array is wanted")
     wanted = wanted.detach().cpu()
     shape, dtype = tuple(wanted.shape), str(wanted.dtype).removeprefix("torch.")
-    expect_true(got.shape == shape, f"{name} has the shape {got.shape}, not {shape}", hint=STAYS)
+    sizes = "Every dimension of t is a dimension of the array, and () stays ()."
+    expect_true(got.shape == shape, f"{name} has the shape {got.shape}, not {shape}", hint=sizes)
     message = f"{name} is of dtype {got.dtype}, {dtype} is wanted"
     expect_true(str(got.dtype) == dtype, message, hint=dtype_hint)
     values = torch.tensor(got.tolist(), dtype=wanted.dtype).reshape(shape)
@@ -129,7 +132,9 @@ def floats(answer, rng, device):
 )
 def ints(answer, rng, device):
     n = rng.randint(2, 9)
-    hint = "A float32 on the way has 24 bits for digits, and large ints need more."
+    hint = (
+        "A float32 on the way has 24 bits for digits, an int32 has 32 bits. Large ints need more."
+    )
     for dtype in (np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16):
         top = min(np.iinfo(dtype).max, 2**60)
         values = [rng.randint(top // 2, top) for _ in range(n)]

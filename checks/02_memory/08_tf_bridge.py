@@ -5,6 +5,7 @@ from torch.nn import functional
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -27,6 +28,10 @@ background(
 )
 
 SAME = "Porting moves numbers. It does not convert them."
+CHANNELS = (
+    "The maps may have any height and width. C is not given: it is the number of rows divided by "
+)
+CHANNELS += "height * width."
 ROWS = "Row (h * W + w) * C + c of Keras's weight belongs to column c * H * W + h * W + w here."
 
 
@@ -61,21 +66,21 @@ def right_dense(dense, height, width):
 
 
 def expect_images(answer, images, hint):
-    with expect_unchanged(images):
+    with expect_unchanged(images), advising(RuntimeError, saying="number of dim", hint=hint):
         got = answer.images_to_torch(images)
     name = "the batch of images"
     expect_equal(got, right_images(images), name=name, hint=hint, shape_hint=hint, dtype_hint=SAME)
 
 
 def expect_kernel(answer, kernel, hint):
-    with expect_unchanged(kernel):
+    with expect_unchanged(kernel), advising(RuntimeError, saying="number of dim", hint=hint):
         got = answer.kernel_to_torch(kernel)
     right = right_kernel(kernel)
     expect_equal(got, right, name="the kernel", hint=hint, shape_hint=hint, dtype_hint=SAME)
 
 
 def expect_dense(answer, dense, height, width, hint):
-    with expect_unchanged(dense):
+    with expect_unchanged(dense), advising(RuntimeError, saying="size", hint=CHANNELS):
         got = answer.dense_to_torch(dense, height, width)
     right = right_dense(dense, height, width)
     units = "PyTorch stores (out, in): each row holds the weights of one unit."
@@ -97,8 +102,8 @@ def keras(images, kernel, dense):
 @check("every channel of an image stays a picture", holds="(..., H, W, C) to (..., C, H, W)")
 def pictures(answer, rng, device):
     n, h, w, c = rng.sample(range(2, 8), 4)
-    hint = "reshape reads the numbers in their old order and breaks the lines elsewhere. Channels "
-    hint += "can come forward only by permuting. Height stays in front of width."
+    hint = "C comes to stand right before H. All others keep their order: height stays in front of "
+    hint += "width. reshape cannot do that: it reads on in the old order."
     expect_images(answer, numbered(device, n, h, w, c), hint)
     expect_images(answer, numbered(device, n, h, h, h), hint)
     expect_images(answer, numbered(device, n, c, w, h).transpose(1, 3), hint)
@@ -125,7 +130,8 @@ def square_kernels(answer, rng, device):
 @check("the dense weight has a row for each unit", holds="(units, C * H * W)")
 def dense_shape(answer, rng, device):
     h, w, c, units = rng.sample(range(2, 8), 4)
-    got = answer.dense_to_torch(numbered(device, h * w * c, units), h, w)
+    with advising(RuntimeError, saying="size", hint=CHANNELS):
+        got = answer.dense_to_torch(numbered(device, h * w * c, units), h, w)
     expect_shape(
         got,
         (units, c * h * w),
