@@ -176,7 +176,8 @@ def doubled(x, times):
     holds=["which names the tensors that would be left out", "in the order of named"],
 )
 def names(answer, rng, device):
-    params = [(f"p{i}", torch.randn(3, device=device, requires_grad=True)) for i in range(5)]
+    words = ["weight", "scale", "bias", "shift", "head"]  # neither order of the alphabet
+    params = [(word, torch.randn(3, device=device, requires_grad=True)) for word in words]
     used = rng.sample(range(5), 2)
     loss = (params[used[0]][1].exp() * params[used[1]][1]).sum()
     wanted = [name for i, (name, _) in enumerate(params) if i not in used]
@@ -186,21 +187,22 @@ def names(answer, rng, device):
     expect_equal(answer.unreached(everything, params), [], name="the names", hint=hint)
     nothing = torch.zeros((), device=device)
     wanted = [name for name, _ in params]
-    expect_equal(answer.unreached(nothing, params), wanted, name="the names", hint=hint)
+    empty = "This t has no graph at all: nobody is reached, and backward() would raise."
+    with advising(RuntimeError, saying="does not require grad", hint=empty):
+        got = answer.unreached(nothing, params)
+    expect_equal(got, wanted, name="the names", hint=empty)
     expect_equal(answer.unreached(loss, []), [], name="the names of no tensors", hint=hint)
 
 
-@check("a frozen tensor is not reached")
+@check("a frozen tensor is not reached", holds="with or without requires_grad", both_sides=True)
 def frozen(answer, rng, device):
     n = rng.randrange(1, 4)
     w = torch.randn(n, device=device, requires_grad=True)
     ice = torch.randn(n, device=device)
-    expect_equal(
-        answer.unreached((w * ice).sum(), [("ice", ice), ("w", w)]),
-        ["ice"],
-        name="the names",
-        hint="It was used, but it does not require grad: no gradient flows to it.",
-    )
+    hint = "It was used, but it does not require grad: no gradient flows to it."
+    with advising(RuntimeError, saying="does not require grad", hint=hint):
+        got = answer.unreached((w * ice).sum(), [("ice", ice), ("w", w)])
+    expect_equal(got, ["ice"], name="the names", hint=hint)
 
 
 @check(
@@ -375,6 +377,27 @@ def unreached(t, named):
 @mutant("lists what does not require grad", caught_by=names)
 def unreached(t, named):
     return [name for name, p in named if not p.requires_grad]
+
+
+@mutant("sorts the names", caught_by=names)
+def unreached(t, named):
+    waiting, seen, reached = [t.grad_fn], set(), set()
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            reached |= {id(node.variable)} if hasattr(node, "variable") else set()
+            waiting += [parent for parent, _ in node.next_functions]
+    return sorted(name for name, p in named if id(p) not in reached)
+
+
+@mutant("asks autograd about tensors that require no grad", caught_by=frozen)
+def unreached(t, named):
+    leaves = [p for _, p in named]
+    if not leaves or not t.requires_grad:
+        return [name for name, _ in named]
+    shares = torch.autograd.grad(t, leaves, retain_graph=True, allow_unused=True)
+    return [name for (name, _), share in zip(named, shares, strict=True) if share is None]
 
 
 @hinted(1, reaches=direct)

@@ -26,7 +26,10 @@ background(
 shows = ["autograd/chain_rule"]
 
 COMPUTES = "The operations compute as usual. They only write down how."
-ADDS = "Each use of a node is a path, and paths add: += where a share arrives."
+ADDS = (
+    "Each use of a node is a path, and paths add: += where a share arrives. And a node sends after "
+    "all its shares have come, not before."
+)
 ORDER = (
     "A node multiplies what it has and sends it on. It may do so only when all nodes that were "
     "computed from it have sent. Put the nodes behind self in order first."

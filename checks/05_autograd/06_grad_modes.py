@@ -94,6 +94,7 @@ def moves(answer, rng, device):
         update(answer, ema, params, decay)
         for i, (a, good, old) in enumerate(zip(ema, right, before)):
             said = NAME if torch.equal(a.detach(), old) else hint
+            said = "The averages before this one are right. Every pair has its turn." if i else said
             expect_close(a.detach(), good, dtype=dtype, name=f"ema[{i}]", hint=said)
 
 
@@ -134,8 +135,11 @@ def same_leaves(answer, rng, device):
 @check("the parameters are only read", holds="params are only read.")
 def only_read(answer, rng, device):
     ema, params = pairs(rng, device)
-    with expect_unchanged(*params, hint="The student's weights belong to the optimizer."):
-        update(answer, ema, params, 0.5)
+    hint = "The student's weights belong to the optimizer. What is scaled and scaled back is no "
+    hint += "longer the same to the last bit."
+    for decay in (0.5, rng.uniform(0.8, 0.9), 1.0):
+        with expect_unchanged(*params, hint=hint):
+            update(answer, ema, params, decay)
     for i, p in enumerate(params):
         expect_leaf(p, True, f"params[{i}]")
         expect_true(p.grad is None, f"params[{i}] has a .grad now")
@@ -315,6 +319,21 @@ def ema_update(ema, params, decay):
 def ema_update(ema, params, decay):
     for a, p in zip(ema, params):
         a.mul_(decay).add_(p.mul_(1 - decay))
+
+
+@mutant("scales the parameters, and back again", caught_by=only_read)
+@torch.no_grad()
+def ema_update(ema, params, decay):
+    for a, p in zip(ema, params):
+        a.mul_(decay).add_(p.mul_(1 - decay))
+        p.div_(1 - decay)
+
+
+@mutant("updates the first pair", caught_by=moves)
+@torch.no_grad()
+def ema_update(ema, params, decay):
+    for a, p in list(zip(ema, params))[:1]:
+        a.mul_(decay).add_(p, alpha=1 - decay)
 
 
 @mutant("leaves recording off", caught_by=mode)

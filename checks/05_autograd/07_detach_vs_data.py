@@ -86,13 +86,13 @@ def value(answer, rng, device):
 def gradient(answer, rng, device):
     for n in (0, 1):
         q, next_q, reward, gamma = problem(rng, device, n)
+        _, right = wanted(q, next_q, reward, gamma)
         go_back(answer.td_loss(q, next_q, reward, gamma))
         expect_true(
             q.grad is not None,
             "q.grad is None after backward()",
             hint="The wrong side is constant: q should move, the target should stand.",
         )
-        _, right = wanted(q, next_q, reward, gamma)
         expect_close(q.grad, right, dtype=q.dtype, name="q.grad")
 
 
@@ -165,9 +165,13 @@ def left_alone(answer, rng, device):
             hint="requires_grad_() and detach_() change the caller's tensor. Make a new one.",
         )
         expect_true(t._version == version, f"{name} was written into", hint="Make a new tensor.")
-    expect_true(
-        torch.is_grad_enabled(), "gradients are switched off after the call", hint="Use `with`."
-    )
+    for on in (True, False):
+        word = "on" if on else "off"
+        with torch.set_grad_enabled(on):
+            answer.td_loss(q, next_q, reward, gamma)
+            after = torch.is_grad_enabled()
+        message = f"recording was {word} before td_loss, and is not {word} after it"
+        expect_true(after == on, message, hint="`with` puts the mode back, whatever it was.")
 
 
 def parameters(rng, device):
@@ -198,7 +202,7 @@ def taken(answer, params):
     holds=[
         "`snapshot` keeps the values of a network's parameters",
         "list of tensors of any shape and floating dtype",
-        "same shapes, dtypes, values",
+        "list of as many constants: same shapes, dtypes, values",
     ],
 )
 def snapshot_values(answer, rng, device):
@@ -211,6 +215,12 @@ def snapshot_values(answer, rng, device):
         dtype_hint="Every bit, in the dtype that came in.",
     )
     expect_equal(taken(answer, []), [], name="the snapshot of no parameters")
+    tied = [params[0], params[1], params[0]]
+    expect_equal(
+        taken(answer, tied),
+        [right[0], right[1], right[0]],
+        name="the snapshot of a list that holds one tensor twice",
+    )
 
 
 @check("a snapshot holds constants", holds="no grad, no history")
@@ -230,6 +240,8 @@ def snapshot_enters(answer, rng, device):
     (old,) = taken(answer, [w])
     hint = "What inference_mode makes can never be saved for a backward. no_grad makes constants "
     hint += "that can."
+    cut = "detach_() and requires_grad_() change the parameter itself, which goes on training."
+    expect_true(w.requires_grad, "the parameter requires grad no longer", hint=cut)
     with advising(RuntimeError, saying="nference", hint=hint):
         (w * old).sum().backward()
     expect_close(w.grad, w.detach(), name="the gradient of w * snapshot")
@@ -332,6 +344,24 @@ def td_loss(q, next_q, reward, gamma):
     loss = ((q - target) ** 2).mean()
     torch.set_grad_enabled(False)
     return loss
+
+
+@mutant("turns gradients on at the end, whatever they were", caught_by=left_alone)
+def td_loss(q, next_q, reward, gamma):
+    torch.set_grad_enabled(False)
+    target = reward + gamma * next_q
+    torch.set_grad_enabled(True)
+    return ((q - target) ** 2).mean()
+
+
+@mutant("copies each tensor once, however often it is listed", caught_by=snapshot_values)
+def snapshot(params):
+    return list({id(p): p.detach().clone() for p in params}.values())
+
+
+@mutant("cuts the parameters in place", caught_by=snapshot_harmless)
+def snapshot(params):
+    return [(p.detach_() if p.grad_fn else p.detach()).clone() for p in params]
 
 
 @mutant("takes .data", caught_by=snapshot_stays)

@@ -236,20 +236,27 @@ def first_state(answer, rng, device):
 
 @check(
     "only one chunk's graph is alive at a time",
-    holds="After each chunk it goes back",
+    holds="After each chunk it goes back once",
     both_sides=True,
 )
 def one_graph(answer, rng, device):
-    k = rng.randrange(1, 4)
-    steps = 3 * k + rng.randrange(1, 3)
-    cell = Cell(rng, device)
-    xs, h = cell.text(steps, 1)
-    take(answer, cell, xs, h, k)
-    expect_true(
-        cell.most <= k,
-        f"{cell.most} steps waited for a backward at once, and a chunk has {k}",
-        hint="Go back at the end of each chunk: that is what frees its memory.",
-    )
+    for k in (1, rng.randrange(2, 5)):
+        steps = 3 * k + rng.randrange(1, 3)
+        cell = Cell(rng, device)
+        xs, h = cell.text(steps, 1)
+        take(answer, cell, xs, h, k)
+        expect_true(
+            cell.most <= k,
+            f"{cell.most} steps waited for a backward at once, and a chunk has {k}",
+            hint="Go back at the end of each chunk: that is what frees its memory.",
+        )
+        passes = steps - cell.waiting
+        expect_true(
+            passes == steps,
+            f"for chunks of {k}, backward came by {passes} steps, and the text has {steps}",
+            hint="One backward for the whole chunk, from the sum of its losses, comes by each of "
+            "its steps once. One for each step walks the earlier ones again.",
+        )
 
 
 @check(
@@ -279,6 +286,19 @@ def tbptt(cell, xs, h, k):
             loss = loss + (h**2).sum()
         loss.backward()
         total += loss.item()
+    return h.detach(), total
+
+
+@mutant("goes back after each step, through the whole chunk again", caught_by=one_graph)
+def tbptt(cell, xs, h, k):
+    total = 0.0
+    for chunk in xs.split(k):
+        h = h.detach()
+        for x in chunk:
+            h = cell(x, h)
+            loss = (h**2).sum()
+            loss.backward(retain_graph=True)
+            total += loss.item()
     return h.detach(), total
 
 

@@ -154,13 +154,14 @@ def passes(answer, rng, device):
             sent_back(answer, x, lo, hi, ones),
             right_gradient(x, lo, hi, ones),
             name="x.grad",
-            hint=f"lo is {lo:g} and hi is {hi:g}. A clipped input gets 0, any other gets the "
-            "gradient as it came, whatever lo and hi are.",
+            hint=f"lo is {lo:g} and hi is {hi:g}. Where x itself is below lo or above hi, the "
+            "gradient is 0, also if x rounds to lo or hi. Elsewhere it passes as it came.",
         )
     x = torch.tensor([1.0, 2.0, 3.0], device=device)
     got = sent_back(answer, x, 2, 2, torch.ones(3, device=device))
     right = torch.tensor([0.0, 1.0, 0.0], device=device)
-    expect_close(got, right, name="for [1, 2, 3] and the range 2 to 2, x.grad")
+    both = "lo and hi are inside: 2 is where it may be, and its gradient passes."
+    expect_close(got, right, name="for [1, 2, 3] and the range 2 to 2, x.grad", hint=both)
 
 
 @check(
@@ -336,9 +337,12 @@ def apart(answer, rng, device):
 )
 def grid(answer, rng, device):
     w = torch.randn(3, rng.randrange(2, 6), device=device, dtype=torch.float64)
-    near = "Each w goes to the neighbour on the grid that is nearest, below or above."
-    got = answer.fake_quantize(w, 0.3, 8)
-    expect_close(got, (w / 0.3).round() * 0.3, name="the result", hint=near)
+    near = "Divide by scale, let your STE round, and multiply by scale again: each w goes to the "
+    near += "nearest number on the grid, below or above. Neighbours are scale apart."
+    right = (w / 0.3).round() * 0.3
+    with expect_unchanged(w):
+        got = answer.fake_quantize(w, 0.3, 8)
+    expect_close(got, right, name="with 8 bits and scale 0.3, the result", hint=near)
     for bits in (2, rng.randrange(3, 7), 8):
         top, scale = 2 ** (bits - 1), rng.choice((0.125, 0.25, 0.5))
         steps = torch.arange(-top - 3, top + 3, device=device)

@@ -67,6 +67,16 @@ def elements(answer, rng, device):
     x = normal(device, m, n)
     fn, right = weighted(normal(device, m, n))
     hint = "Element i of the gradient comes from moving x's element i, and no other."
+    types = set()
+
+    def watched(t):
+        types.add(t.dtype)
+        return fn(t)
+
+    ask(answer, watched, x)
+    wrong = types - {torch.float64}
+    message = f"x is float64, and fn was called with {', '.join(map(str, wrong))}"
+    expect_true(not wrong, message, hint="Measure in float64: fewer digits leave hardly one right.")
     compare(answer, fn, x, right(x), hint)
 
 
@@ -250,7 +260,8 @@ def independent(answer, rng, device):
 
     x = normal(device, rng.randint(2, 6))
     hint = "This fn has a wrong backward. What you measure must not depend on it: only call fn."
-    compare(answer, lambda t: Wrong.apply(t).sum(), x, 3 * x**2, hint)
+    with advising(RuntimeError, saying="setup_context", hint=hint):
+        compare(answer, lambda t: Wrong.apply(t).sum(), x, 3 * x**2, hint)
     compare(answer, lambda t: Wrong.apply(t).sum(), x.clone().requires_grad_(), 3 * x**2, hint)
     expect_true(asked == 0, f"the backward of fn was run {asked} times", hint=hint)
 

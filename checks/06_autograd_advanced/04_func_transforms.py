@@ -64,6 +64,8 @@ NUMBERS = (
     "or to branch on. `clamp` and `torch.where` work on all of them."
 )
 DRAWS = "vmap asks whether all samples get the same random numbers. Here each has draws of its own."
+FLAT = "w may have any shape, none at all too. Then the gradients are (N,), with no dimension 1. "
+FLAT += "`reshape(N, -1)` makes (N, elements) of all of them."
 ROWS = "The result is (N, *w.shape), one gradient for each sample. N may be 1, w a single number."
 
 
@@ -76,6 +78,8 @@ def explained():
         (RuntimeError, ".item()", NUMBERS),
         (RuntimeError, "data-dependent", NUMBERS),
         (RuntimeError, "called random operation", DRAWS),
+        (IndexError, "Dimension out of range", FLAT),
+        (RuntimeError, "matrix_norm", FLAT),
     ):
         stack.enter_context(advising(kind, saying=words, hint=hint))
     return stack
@@ -177,37 +181,6 @@ def once(answer, rng, device):
         expect_true(len(calls) == 1, f"{name} called f {len(calls)} times for {n}", hint=hint)
         one = ((k, d), (d,), (k,))
         expect_true(calls[0] == one, f"{name} called f with {calls[0]}, not with {one}", hint=hint)
-
-
-@check(
-    "each sample has random draws of its own",
-    holds="It may draw random numbers, as dropout does, and then each sample has draws of its own.",
-    both_sides=True,
-)
-def draws(answer, rng, device):
-    n, d = rng.randint(3, 6), 400
-    w, X, Y = normal(device, d), torch.ones(n, d).to(device), normal(device, n)
-    hint = f'{DRAWS} randomness="same" gives all the same.'
-    with explained():
-        got = answer.per_sample_grads(
-            lambda w, x, y: functional.dropout(w * x, 0.5, training=True).sum(), w, X, Y
-        )
-    expect_shape(got, (n, d), name="the gradients")
-    scale = ((got == 0) | (got == 2)).all()
-    expect_true(scale, "the gradients under dropout(0.5) are not 0 and 2")
-    for i in range(1, n):
-        if torch.equal(got[i], got[0]):
-            fail(f"samples 0 and {i} dropped the same entries", hint=hint)
-    with explained():
-        mean = answer.clipped_mean(lambda w, x, y: (w * torch.randn_like(w)).sum(), w, X, Y, 1e9)
-    expect_shape(mean, (d,), name="the mean")
-    spread = mean.square().mean().sqrt().item() * n**0.5  # 1 for separate draws, sqrt(n) for shared
-    expect_true(
-        0.8 < spread < 1.3,
-        f"the mean of {n} standard normal draws has a spread of {spread / n**0.5:.2f}, "
-        f"not of about {n**-0.5:.2f}",
-        hint=hint,
-    )
 
 
 @check(
@@ -368,6 +341,37 @@ def zero(answer, rng, device):
     count = "All N gradients count in the mean, also those of 0."
     clipped(answer, X, 1.0, count, nan_hint=hint)
     clipped(answer, X * 0, 1e-12, "0 is no longer than any limit.", nan_hint=hint)
+
+
+@check(
+    "each sample has random draws of its own",
+    holds="It may draw random numbers, as dropout does, and then each sample has draws of its own.",
+    both_sides=True,
+)
+def draws(answer, rng, device):
+    n, d = rng.randint(3, 6), 400
+    w, X, Y = normal(device, d), torch.ones(n, d).to(device), normal(device, n)
+    hint = f'{DRAWS} randomness="same" gives all the same.'
+    with explained():
+        got = answer.per_sample_grads(
+            lambda w, x, y: functional.dropout(w * x, 0.5, training=True).sum(), w, X, Y
+        )
+    expect_shape(got, (n, d), name="the gradients")
+    scale = ((got == 0) | (got == 2)).all()
+    expect_true(scale, "the gradients under dropout(0.5) are not 0 and 2")
+    for i in range(1, n):
+        if torch.equal(got[i], got[0]):
+            fail(f"samples 0 and {i} dropped the same entries", hint=hint)
+    with explained():
+        mean = answer.clipped_mean(lambda w, x, y: (w * torch.randn_like(w)).sum(), w, X, Y, 1e9)
+    expect_shape(mean, (d,), name="the mean")
+    spread = mean.square().mean().sqrt().item() * n**0.5  # 1 for separate draws, sqrt(n) for shared
+    expect_true(
+        0.8 < spread < 1.3,
+        f"the mean of {n} standard normal draws has a spread of {spread / n**0.5:.2f}, "
+        f"not of about {n**-0.5:.2f}",
+        hint=hint,
+    )
 
 
 def gradients(f, w, X, Y):

@@ -98,6 +98,14 @@ def own_names(answer, rng, device):
             go_back(chain.loss)
             arrived = "Each entry is what arrived at the tensor of that name."
             expect_grads(grads, chain, *names, hint=arrived, missing_hint=NAMES)
+    pair = torch.randn(2, 3, device=device, requires_grad=True).unbind()
+    grads, _ = watch(answer, {"first": pair[0], "second": pair[1]})
+    go_back(pair[0].sum() + 2 * pair[1].sum())
+    node = "Both came out of one node. The gradient of each is its own: a hook on the tensor is "
+    node += "called with it, a hook on the node with those of all outputs."
+    for name, factor in (("first", 1.0), ("second", 2.0)):
+        right = torch.full((3,), factor, device=device)
+        expect_close(grads.get(name), right, name=f"grads[{name!r}]", hint=node)
     point = torch.tensor(3.0, device=device, requires_grad=True)
     grads, _ = watch(answer, {"point": point, "again": point})
     go_back(point * point)
@@ -142,6 +150,8 @@ def unnoticed(answer, rng, device):
     for names in (("a", "b"), ("x",), ("x", "a", "b")):
         chain = Chain(rng, device)
         watch(answer, chain.pick(*names))
+        none = "Until a backward has reached it, a leaf has no .grad. Leave the field alone."
+        expect_true(chain.x.grad is None, "x has a .grad before any backward", hint=none)
         go_back(chain.loss)
         expect_close(chain.x.grad, chain.grads["x"], name="x.grad", hint=ONLY_LOOKS)
         expect_true(
@@ -279,6 +289,30 @@ def watched(tensors, keep, grads):
         t.register_hook(lambda g, name=name: keep(grads, name, g)) for name, t in tensors.items()
     ]
     return lambda: [handle.remove() for handle in handles]
+
+
+@mutant("fills the .grad of leaves with zeros", caught_by=unnoticed)
+def capture_grads(tensors):
+    grads, handles = {}, []
+    for name, t in tensors.items():
+        if t.is_leaf and t.grad is None:
+            t.grad = torch.zeros_like(t)
+        store = lambda g, name=name: grads.update({name: g.detach().clone()})  # noqa: E731
+        handles.append(t.register_hook(store))
+    return grads, lambda: [handle.remove() for handle in handles]
+
+
+@mutant("hangs the hook on the node, and takes its first gradient", caught_by=own_names)
+def capture_grads(tensors):
+    grads, handles = {}, []
+    for name, t in tensors.items():
+
+        def store(given, name=name):
+            grads[name] = (given[0] if isinstance(given, tuple) else given).detach().clone()
+
+        place = t.register_hook if t.grad_fn is None else t.grad_fn.register_prehook
+        handles.append(place(store))
+    return grads, lambda: [handle.remove() for handle in handles]
 
 
 @mutant("binds the name late", caught_by=own_names)

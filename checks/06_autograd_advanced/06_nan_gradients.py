@@ -82,14 +82,39 @@ def sent_back(answer, x, upstream=None):
 )
 def values(answer, rng, device):
     shapes = ((3, 4), (1,), (5,), (2, 1, 3), (0,))
-    hint = "The vectors lie along the last dimension, whatever stands before it."
+    last = "The vectors lie along the last dimension, whatever stands before it."
+    hint = f"The length is the root of the sum of the squares. {last}"
     for shape in shapes:
         x = vectors(rng, device, torch.float32, *shape)
-        expect_close(answer.safe_norm(x), length(x), dtype=x.dtype, hint=hint, shape_hint=hint)
+        expect_close(answer.safe_norm(x), length(x), dtype=x.dtype, hint=hint, shape_hint=last)
     one = torch.tensor([3.0, -4.0], device=device)
     expect_close(answer.safe_norm(one), torch.tensor(5.0, device=device), name="the length")
     column = torch.randn(4, 1, device=device)
     expect_close(answer.safe_norm(column), column.abs()[:, 0], name="the lengths for D = 1")
+
+
+@check(
+    "the length of a zero vector is exactly 0",
+    holds=["A length of 0 would not be 0, and a short one would be wrong.", "0 for a zero vector"],
+    side="zero",
+)
+def zero_value(answer, rng, device):
+    dtype = rng.choice((torch.float32, torch.float64))
+    x = vectors(rng, device, dtype)
+    x[-1] = 0
+    own = "x belongs to the caller: put the harmless number into a tensor of your own."
+    with expect_unchanged(x, hint=own):
+        got = answer.safe_norm(x)
+    expect_close(
+        got[-1],
+        torch.zeros((), device=device, dtype=dtype),
+        name="the length of a zero vector",
+        rtol=0,
+        atol=0,
+        hint="Nothing may be added under the root, and what it gets in the place of a 0 must not "
+        "come out.",
+        nan_hint="0 is a number that sqrt can take. Where does the NaN come from?",
+    )
 
 
 @check(
@@ -118,28 +143,6 @@ def dtype_kept(answer, rng, device):
     expect_dtype(got, torch.float64, hint=hint)
     value = "Nothing is added under the root, not even where one vector of the batch is zero."
     expect_close(got, length(x), rtol=1e-13, atol=0, hint=value, dtype_hint=hint)
-
-
-@check(
-    "the length of a zero vector is exactly 0",
-    holds=["A length of 0 would not be 0, and a short one would be wrong.", "0 for a zero vector"],
-    side="zero",
-)
-def zero_value(answer, rng, device):
-    dtype = rng.choice((torch.float32, torch.float64))
-    x = vectors(rng, device, dtype)
-    x[-1] = 0
-    got = answer.safe_norm(x)
-    expect_close(
-        got[-1],
-        torch.zeros((), device=device, dtype=dtype),
-        name="the length of a zero vector",
-        rtol=0,
-        atol=0,
-        hint="Nothing may be added under the root, and what it gets in the place of a 0 must not "
-        "come out.",
-        nan_hint="0 is a number that sqrt can take. Where does the NaN come from?",
-    )
 
 
 @check("other vectors get their direction, times what comes back", holds="gradient: x / length")
