@@ -30,6 +30,8 @@ TREE = (
     "parameters() walks over what assignment has registered: modules and parameters. A list or a "
     "dict in an attribute is neither, and what forward builds comes too late."
 )
+BIASED = "A layer has a weight and a bias. nn.Linear makes both, unless it is told not to."
+SHARED = "A layer in several places counts once. Call nn.Linear for each step, also between equals."
 CALLED = "Each layer is called once, layer(x): that runs its hooks, and then its forward."
 
 
@@ -93,7 +95,8 @@ def chain(layers, x):
 def registered(answer, rng, device):
     model = answer.MLP(784, [128], 10)
     count = sum(p.numel() for p in model.parameters())
-    expect_equal(count, 101770, name="the number of parameters of MLP(784, [128], 10)", hint=TREE)
+    hint = BIASED if count == 101770 - 138 else TREE
+    expect_equal(count, 101770, name="the number of parameters of MLP(784, [128], 10)", hint=hint)
     same = rng.randrange(3, 8)
     for sizes in (sizes_of(rng, 4), [same] * 5, sizes_of(rng, 1)):
         d_in, *hidden, d_out = sizes
@@ -102,20 +105,22 @@ def registered(answer, rng, device):
         got = sorted(list(p.shape) for p in model.parameters())
         call = f"MLP({d_in}, {hidden}, {d_out})"
         hint = "A weight (out, in) and a bias (out) for each step from one width to the next."
-        expect_equal(len(got), len(wanted), name=f"the number of Parameters of {call}", hint=TREE)
+        why = SHARED if len(set(sizes)) == 1 else TREE
+        expect_equal(len(got), len(wanted), name=f"the number of Parameters of {call}", hint=why)
         expect_equal(got, wanted, name=f"the shapes of the parameters of {call}", hint=hint)
 
 
 @check(
     "x goes through the layers in order, and their hooks run",
-    holds="The layers are called, so that their hooks run",
+    holds=["x stays as it is.", "The layers are called, so that their hooks run"],
 )
 def order(answer, rng, device):
     for layers in (1, 2, 4):
         sizes = sizes_of(rng, layers)
         model = made(answer, sizes, device)
         x = torch.randn(3, sizes[0]).to(device)
-        _, through = in_order(model, x, layers)
+        with expect_unchanged(x, hint="An operation with an underscore writes into its tensor."):
+            _, through = in_order(model, x, layers)
         widths = [(layer.in_features, layer.out_features) for layer in through]
         name = (
             f"the (in, out) of the layers called, for MLP({sizes[0]}, {sizes[1:-1]}, {sizes[-1]})"
@@ -167,6 +172,19 @@ def gradients(answer, rng, device):
     hint = "Each layer has a part in the result, and nothing on the way is detached."
     expect_true(bool(list(model.parameters())), "the model has no parameters", hint=TREE)
     expect_true(not without, message, hint=hint)
+
+
+@check("x gets a gradient", holds="If it requires grad, it gets a gradient.")
+def back(answer, rng, device):
+    for layers in (1, 3):
+        sizes = sizes_of(rng, layers)
+        model = made(answer, sizes, device)
+        x = torch.randn(5, sizes[0]).to(device).requires_grad_()
+        out = model(x)
+        hint = "The layer in front of the MLP learns through it. Nothing is detached."
+        expect_true(out.requires_grad, "the result has no graph", hint=hint)
+        out.sum().backward()
+        expect_true(x.grad is not None, "x requires grad and gets none", hint=hint)
 
 
 @check(
@@ -334,6 +352,28 @@ class MLP(Base):
         return self.layers[-1](x)
 
 
+@mutant("detaches what comes in", caught_by=back)
+class MLP(Base):
+    def forward(self, x):
+        return super().forward(x.detach())
+
+
+@mutant("writes its relu into x", caught_by=order)
+class MLP(Base):
+    def forward(self, x):
+        out = super().forward(x)
+        x.relu_()
+        return out
+
+
+@mutant("leaves the biases out", caught_by=registered)
+class MLP(Base):
+    def __init__(self, d_in, hidden, d_out):
+        super().__init__(d_in, hidden, d_out)
+        for layer in self.layers:
+            layer.bias = None
+
+
 @hinted(1, reaches=order)
 class MLP(Base):
     def forward(self, x):
@@ -356,6 +396,16 @@ class MLP(nn.Module):
         for i in range(self.depth):
             x = getattr(self, f"layer{i}")(x).clamp(min=0)
         return self.out(x)
+
+
+@accepted("is a Sequential itself")
+class MLP(nn.Sequential):
+    def __init__(self, d_in, hidden, d_out):
+        super().__init__()
+        for width in hidden:
+            self.extend([nn.Linear(d_in, width), nn.ReLU()])
+            d_in = width
+        self.append(nn.Linear(d_in, d_out))
 
 
 @accepted("a Sequential with relu modules in it")

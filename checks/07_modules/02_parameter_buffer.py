@@ -79,6 +79,28 @@ def kinds(answer, rng, device):
 
 
 @check(
+    "in training, the mean goes mom of the way",
+    holds=["mom: from 0 to 1", "then the new mean is subtracted", "x keeps its values"],
+)
+def moves(answer, rng, device):
+    for mom in (0.1, 0.25, 0.0, 1.0):
+        layer, d = layer_of(answer, rng, device, mom=mom)
+        for _ in range(3):
+            x, old = batch(rng, device, d), layer.mean.detach().clone()
+            with expect_unchanged(x, hint="`x -= mean` writes into x, `x - mean` does not."):
+                out = layer(x)
+            new = (1 - mom) * old + mom * x.mean(0)
+            name = f"mean after a batch, with mom={mom:g},"
+            expect_close(layer.mean, new, name=name, atol=1e-4, hint=MOVES)
+            expect_close(out, (x - new) * layer.scale, atol=1e-4, hint=MOVES)
+    layer, d = layer_of(answer, rng, device)
+    one, old = torch.randn(1, d).to(device), layer.mean.detach().clone()
+    layer(one)
+    wanted = 0.9 * old + 0.1 * one[0]
+    expect_close(layer.mean, wanted, name="mean after a batch of one", hint=MOVES)
+
+
+@check(
     "the mode decides whether the mean moves, not autograd",
     holds="under `torch.no_grad()` as well, and not otherwise",
     both_sides=True,
@@ -95,28 +117,6 @@ def without_autograd(answer, rng, device):
             wanted = (old + x.mean(0)) / 2 if mode else old
             name = f"mean after {'training' if mode else 'eval'} under {context.__name__}"
             expect_close(layer.mean.detach(), wanted, name=name, hint=hint)
-
-
-@check(
-    "in training, the mean goes mom of the way",
-    holds=["mom: from 0 to 1", "then the new mean is subtracted"],
-)
-def moves(answer, rng, device):
-    for mom in (0.1, 0.25, 0.0, 1.0):
-        layer, d = layer_of(answer, rng, device, mom=mom)
-        for _ in range(3):
-            x, old = batch(rng, device, d), layer.mean.detach().clone()
-            with expect_unchanged(x):
-                out = layer(x)
-            new = (1 - mom) * old + mom * x.mean(0)
-            name = f"mean after a batch, with mom={mom:g},"
-            expect_close(layer.mean, new, name=name, atol=1e-4, hint=MOVES)
-            expect_close(out, (x - new) * layer.scale, atol=1e-4, hint=MOVES)
-    layer, d = layer_of(answer, rng, device)
-    one, old = torch.randn(1, d).to(device), layer.mean.detach().clone()
-    layer(one)
-    wanted = 0.9 * old + 0.1 * one[0]
-    expect_close(layer.mean, wanted, name="mean after a batch of one", hint=MOVES)
 
 
 @check("in eval, nothing moves", holds="In eval it stays.")
@@ -141,6 +141,8 @@ def steps(answer, rng, device):
     below = nn.Linear(d, d).to(device)
     for step in range(3):
         out = layer(below(batch(rng, device, d)))
+        hint = "The update is apart from autograd, the subtraction and the product are not."
+        expect_true(out.requires_grad, "the result has no graph", hint=hint)
         try:
             out.square().sum().backward()
         except RuntimeError as error:
@@ -167,7 +169,6 @@ def constant(answer, rng, device):
         layer.train(mode).zero_grad()
         x = batch(rng, device, d).requires_grad_()
         out = layer(x)
-        expect_true(out.requires_grad, "the result has no graph", hint="Only the update is apart.")
         out.sum().backward()
         wanted = layer.scale.detach().expand_as(x)
         hint = "The gradient for x goes through the product with scale, and not through the mean."
@@ -343,6 +344,30 @@ class RunningMean(Base):
             new = (1 - self.mom) * self.mean + self.mom * x.mean(0)
             self.mean = new.detach().float()
         return (x - self.mean) * self.scale
+
+
+@mutant("subtracts in place where nothing is recorded", caught_by=moves)
+class RunningMean(Base):
+    def forward(self, x):
+        super().forward(x.detach())
+        if x.requires_grad:
+            return (x - self.mean) * self.scale
+        x -= self.mean
+        return x * self.scale
+
+
+@mutant("goes all the way with the first batch", caught_by=moves)
+class RunningMean(Base):
+    def __init__(self, d, mom=0.1):
+        super().__init__(d, mom)
+        self.begun = False
+
+    def forward(self, x):
+        if self.training and not self.begun:
+            self.mean.copy_(x.detach().mean(0))
+            self.begun = True
+            return (x - self.mean) * self.scale
+        return super().forward(x)
 
 
 @hinted(1, reaches=kinds)

@@ -89,13 +89,16 @@ def tree(answer, rng, device):
 
 @check(
     "each layer has random weights of its own",
-    holds="Each layer begins with random weights of its own",
+    holds=[
+        "Each layer, blocks and heads alike, begins with random weights of its own",
+        "other ones in each Stack",
+    ],
     both_sides=True,
-    hint="`blocks` can be walked through and holds an nn.Linear for each block.",
 )
 def distinct(answer, rng, device):
-    net, d, _ = problem(answer, rng, device, 4)
-    blocks = list(net.blocks)
+    net, d, heads = problem(answer, rng, device, 4)
+    expect_tree(net, d, 4, heads)
+    blocks = list(net.blocks.children())
     others = sorted({type(b).__name__ for b in blocks if not isinstance(b, nn.Linear)})
     hint = "`blocks` holds the layers themselves, nn.Linear(d, d). The relu is part of forward."
     expect_true(not others, f"blocks holds modules of type {', '.join(others)}", hint=hint)
@@ -104,11 +107,23 @@ def distinct(answer, rng, device):
     expect_true(len({id(b) for b in blocks}) == 4, message, hint=hint)
     weights = [b.weight.detach() for b in blocks]
     alike = any(torch.equal(weights[i], weights[j]) for i in range(4) for j in range(i))
-    hint = "Copies begin with equal numbers. Call nn.Linear once for each."
+    hint = "Copies begin with equal numbers, and so do constants. Call nn.Linear once for each."
     expect_true(not alike, "two blocks begin with the same weights", hint=hint)
+    twins = answer.Stack(d, 1, {"cls": 3, "reg": 3, "depth": 3}).to(device)
+    pairs = [("cls", "reg"), ("cls", "depth"), ("reg", "depth")]
+    state = twins.state_dict()
+    alike = any(
+        torch.equal(state[f"heads.{a}.weight"], state[f"heads.{b}.weight"]) for a, b in pairs
+    )
+    hint = "A head is a layer of its own, also where another one is as wide."
+    expect_true(not alike, "two heads begin with the same weights", hint=hint)
     other = answer.Stack(d, 4, {"cls": 2}).to(device)
     shared = {id(p) for p in net.parameters()} & {id(p) for p in other.parameters()}
     expect_true(not shared, "two stacks share a Parameter", hint="Make the layers in __init__.")
+    again = answer.Stack(d, 1, {"cls": 3, "reg": 3, "depth": 3}).state_dict()
+    alike = any(torch.equal(t, again[name]) for name, t in state.items())
+    hint = "Set no seed: whoever wants the same numbers sets it outside."
+    expect_true(not alike, "a second Stack begins with the same weights", hint=hint)
 
 
 @check(
@@ -123,9 +138,12 @@ def residual(answer, rng, device):
         for lead in ((5,), (1,), (0,), (), (2, 3)):
             x = torch.randn(d, *lead).to(device).movedim(0, -1) * 2
             for head in heads:
-                hint = "A block is x + relu(layer(x)), then the chosen head, and nothing else."
+                hint = "Block after block, from the first to the last: what comes in, plus relu of "
+                hint += "what the layer makes of it. Then the chosen head, and nothing else."
+                shape = "The dimensions in front of the last one go through as they are."
                 wanted = run_by_hand(state, n, x, head)
-                expect_close(net(x.clone(), head), wanted, atol=1e-4, hint=hint)
+                out = net(x.clone(), head)
+                expect_close(out, wanted, atol=1e-4, hint=hint, shape_hint=shape)
 
 
 @check("an unknown head is a KeyError", holds="KeyError if there is no such head.")
@@ -134,8 +152,13 @@ def unknown(answer, rng, device):
         net, d, _ = problem(answer, rng, device, 1, count)
         x = torch.randn(2, d).to(device)
         hint = "A name that is not there must not pass for another one."
-        with expect_raises(KeyError, "a head that does not exist raises no KeyError", hint=hint):
-            net(x, "zzz")
+        message = "a head that does not exist raises no KeyError"
+        with expect_raises(KeyError, message, hint=hint):
+            try:
+                net(x, "zzz")
+            except AttributeError as error:
+                words = f"a head that does not exist raises an AttributeError: {error}"
+                fail(words, hint="Look the head up by its key, as in a dict.")
 
 
 @check(
@@ -245,6 +268,29 @@ class Stack(Base):
         super().__init__(d, n, heads)
         layer = nn.Linear(d, d)
         self.blocks = nn.ModuleList(copy.deepcopy(layer) for _ in range(n))
+
+
+@mutant("makes one layer for heads of equal width", caught_by=distinct)
+class Stack(Base):
+    def __init__(self, d, n, heads):
+        super().__init__(d, n, heads)
+        by_width = {width: nn.Linear(d, width) for width in heads.values()}
+        self.heads = nn.ModuleDict({k: by_width[width] for k, width in heads.items()})
+
+
+@mutant("sets a seed", caught_by=distinct)
+class Stack(Base):
+    def __init__(self, d, n, heads):
+        torch.manual_seed(0)
+        super().__init__(d, n, heads)
+
+
+@mutant("asks for a head as an attribute", caught_by=unknown)
+class Stack(Base):
+    def forward(self, x, head):
+        for layer in self.blocks:
+            x = x + torch.relu(layer(x))
+        return getattr(self.heads, head)(x)
 
 
 @mutant("forgets to add the input", caught_by=residual)

@@ -119,6 +119,20 @@ def prefixes(answer, rng, device):
         expect_loaded(answer, new, wrapped, pairs, hint=PREFIX)
 
 
+@check(
+    "each name has prefixes of its own", holds="So a name may begin with `module.`", side="mixed"
+)
+def mixed(answer, rng, device):
+    d = rng.randrange(2, 7)
+    state = snapshot(net(rng, "cpu", d, 4).state_dict())
+    fronts = ["", "module.", "_orig_mod.", "module._orig_mod."]
+    names = {name: fronts[i % 4] + name for i, name in enumerate(state)}
+    for order in (list(state), list(state)[::-1]):
+        wrapped = {names[name]: state[name] for name in order}
+        hint = "Look at each name by itself: some of them may have prefixes, and others none."
+        expect_loaded(answer, net(rng, device, d, 4), wrapped, names, hint=hint)
+
+
 class Awkward(nn.Module):
     """A model whose names look like prefixes. `module` and `modul` hold the same shapes."""
 
@@ -154,6 +168,11 @@ def alone(answer, rng, device):
         "module": torch.randn(2, 3),
     }
     expect_loaded(answer, Awkward().to(device), strange, {}, hint=PREFIX)
+    hint = "The model has this name, with another shape. So the prefix stays, and nothing fits."
+    other = {"module.weight": torch.randn(2, 3)}  # the shape of `weight`
+    awkward = Awkward()
+    awkward.module = nn.Linear(5, 2)
+    expect_loaded(answer, awkward.to(device), other, {}, hint=hint)
 
 
 @check("only exactly the same shape fits", holds="with exactly its shape")
@@ -222,7 +241,7 @@ def identity(answer, rng, device):
     same = {name: id(t) for name, t in model.named_buffers()} == buffers
     expect_true(same, "a buffer is another object than before", hint=hint)
     wanted = state["0.weight"].to(model[0].weight)
-    expect_equal(model[0].weight.detach(), wanted, name="0.weight, from float64,")
+    expect_equal(model[0].weight.detach(), wanted, name="0.weight, from float64,", hint=kept)
 
 
 @check("tied weights stay tied", holds="stay the objects that they are")
@@ -294,6 +313,38 @@ def load_matching(model, state):
         for prefix in ("module.", "_orig_mod.", "module."):
             while path not in own and path.startswith(prefix):
                 path = path.removeprefix(prefix)
+        if path in own and own[path].shape == tensor.shape:
+            fit[path] = tensor
+        else:
+            skipped.append(name)
+    model.load_state_dict(fit, strict=False)
+    return sorted(fit), sorted(skipped)
+
+
+@mutant("takes from every name the prefixes of the first", caught_by=mixed)
+def load_matching(model, state):
+    own, fit, skipped = model.state_dict(), {}, []
+    first = short = next(iter(state), "")
+    while short not in own and short.startswith(WRAPPERS):
+        short = short.partition(".")[2]
+    front = first.removesuffix(short)
+    for name, tensor in state.items():
+        path = name.removeprefix(front)
+        if path in own and own[path].shape == tensor.shape:
+            fit[path] = tensor
+        else:
+            skipped.append(name)
+    model.load_state_dict(fit, strict=False)
+    return sorted(fit), sorted(skipped)
+
+
+@mutant("takes a prefix off where the shape does not fit, too", caught_by=alone)
+def load_matching(model, state):
+    own, fit, skipped = model.state_dict(), {}, []
+    for name, tensor in state.items():
+        path = name
+        while path.startswith(WRAPPERS) and (path not in own or own[path].shape != tensor.shape):
+            path = path.partition(".")[2]
         if path in own and own[path].shape == tensor.shape:
             fit[path] = tensor
         else:

@@ -1,6 +1,7 @@
 """Judges lessons/07_modules/05_save_load.md."""
 
 import contextlib
+import errno
 import io
 import os
 import pathlib
@@ -18,6 +19,7 @@ from tensortutor.checking import (
     background,
     check,
     equivalent,
+    expect_dtype,
     expect_equal,
     expect_raises,
     expect_true,
@@ -57,6 +59,7 @@ def make(meta):
 def problem(rng, device):
     """A model with a past, on the device, and its meta."""
     meta = {"d": rng.randrange(2, 7), "name": "net", "sizes": [3, 2], "lr": 0.1, "best": None}
+    meta |= {"limit": float("inf"), "3.bias": True, "model": "mlp", "state": 7}
     model = make(meta).to(device)
     with torch.no_grad():
         for t in model.state_dict().values():
@@ -120,6 +123,27 @@ def watching(path):
         yield seen
     finally:
         sys.setprofile(None)
+
+
+@contextlib.contextmanager
+def one_disk_each():
+    """In here each folder is a disk of its own: no file gets a new name in another folder."""
+    originals = os.replace, os.rename
+
+    def within(call):
+        def moved(old, new, **more):
+            folders = [os.path.realpath(os.path.dirname(os.path.abspath(p))) for p in (old, new)]
+            if folders[0] != folders[1]:
+                raise OSError(errno.EXDEV, "Invalid cross-device link", str(old))
+            return call(old, new, **more)
+
+        return moved
+
+    os.replace, os.rename = map(within, originals)
+    try:
+        yield
+    finally:
+        os.replace, os.rename = originals
 
 
 def builder(device):
@@ -240,6 +264,33 @@ def elsewhere(answer, rng, device):
             expect_equal(t, model.state_dict()[name], name=f"{name} of the model", hint=hint)
 
 
+@check(
+    "the numbers go into what build has made",
+    holds="the saved numbers in its own Parameters and buffers",
+)
+def own(answer, rng, device):
+    model, meta = problem(rng, device)
+    made = {}
+
+    def build(meta):
+        new = make(meta).to(device).double()
+        new[3].weight = nn.Parameter(new[3].weight.detach())
+        made.update(new.named_parameters())
+        made.update(new.named_buffers())
+        return new
+
+    with folder() as place:
+        path = os.path.join(place, "a.pt")
+        save(answer, path, model, meta)
+        loaded, _ = load(answer, path, build)
+    hint = "load_state_dict copies numbers into the tensors that are there, unless assign=True."
+    for name, t in (*loaded.named_parameters(), *loaded.named_buffers()):
+        expect_true(t is made[name], f"{name} is another object than build has made", hint=hint)
+        wanted = model.state_dict()[name]
+        expect_equal(t.detach(), wanted.to(t), name=f"{name} of a model of float64", hint=ALL)
+        expect_dtype(t, wanted.to(t).dtype, name=f"{name} of a model of float64", hint=hint)
+
+
 class Unwritable:
     """Breaks off a save in the middle, as a full disk does."""
 
@@ -276,7 +327,10 @@ def failing(answer, rng, device):
 
 @check(
     "the new file takes the old one's place in one step",
-    holds="At every moment path is what it was before or the complete new file",
+    holds=[
+        "At every moment path is what it was before or the complete new file",
+        "Until it is complete the new file has another name, in the same folder.",
+    ],
     side="saving works",
 )
 def replaced(answer, rng, device):
@@ -286,7 +340,7 @@ def replaced(answer, rng, device):
         path = os.path.join(place, "a.pt")
         save(answer, path, model, meta)
         old = pathlib.Path(path).read_bytes()
-        with watching(path) as seen:
+        with watching(path) as seen, one_disk_each():
             save(answer, path, model, {**meta, "lr": 0.01})
         whole = (old, pathlib.Path(path).read_bytes())
         expect_true(None not in seen, "for a moment there is no file at path", hint=STEP)
@@ -480,6 +534,28 @@ def load_ckpt(path, build):
     model = build(ckpt["meta"])
     model.load_state_dict(ckpt["state"], strict=False)
     return model.eval(), ckpt["meta"]
+
+
+@mutant("puts the tensors of the file into the model", caught_by=own)
+def load_ckpt(path, build):
+    ckpt = torch.load(path, map_location="cpu", weights_only=True)
+    model = build(ckpt["meta"])
+    model.load_state_dict(ckpt["state"], assign=True)
+    return model.eval(), ckpt["meta"]
+
+
+@mutant("writes the other file into the system's folder for such files", caught_by=replaced)
+def save_ckpt(path, model, meta):
+    handle, new = tempfile.mkstemp()
+    os.close(handle)
+    torch.save({"state": model.state_dict(), "meta": meta}, new)
+    os.replace(new, path)
+
+
+@mutant("writes the other file into the working folder", caught_by=replaced)
+def save_ckpt(path, model, meta):
+    torch.save({"state": model.state_dict(), "meta": meta}, "unfinished.pt")
+    os.rename("unfinished.pt", path)
 
 
 @hinted(1, reaches=elsewhere)

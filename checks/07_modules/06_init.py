@@ -139,7 +139,9 @@ def biases(answer, rng, device):
     alone = nn.Sequential(nn.Conv2d(2, 3, 3, bias=False), nn.Linear(n, 5, bias=False)).to(device)
     answer.init_net(alone)
     weight = alone[1].weight
-    expect_equal(weight, torch.zeros_like(weight), name="the weight of a head without a bias")
+    name = "the weight of a head without a bias"
+    hint = "The last nn.Linear is the head, with a bias or without. Its weight is 0."
+    expect_equal(weight, torch.zeros_like(weight), name=name, hint=hint)
 
 
 @check(
@@ -171,6 +173,9 @@ def head(answer, rng, device):
     expect_equal(got, torch.zeros_like(got), name=name, hint=hint)
     single = nn.Linear(rng.randrange(1, 9), 4).to(device)
     answer.init_net(single)
+    hint = "`model.modules()` begins with the model itself."
+    name = "the bias of a model that is one nn.Linear"
+    expect_equal(single.bias, torch.zeros_like(single.bias), name=name, hint=hint)
     got = single.weight
     expect_equal(
         got,

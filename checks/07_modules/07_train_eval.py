@@ -55,6 +55,15 @@ class Breaks(nn.Module):
         raise Stop
 
 
+class Interrupt(BaseException):
+    """Raised in place of a KeyboardInterrupt. It is no Exception either."""
+
+
+class Interrupted(nn.Module):
+    def forward(self, x):
+        raise Interrupt
+
+
 def model(rng, device):
     """(model, width): it has seen data, and its modules are in random modes."""
     n = rng.randrange(2, 8)
@@ -116,8 +125,13 @@ def no_history(answer, rng, device):
     net, n = model(rng, device)
     x = torch.randn(3, n, device=device, requires_grad=True)
     hint = "eval() does not stop autograd. Which context does?"
+    recorded = []
+    handle = net[0].register_forward_hook(lambda m, a, out: recorded.append(out.requires_grad))
     got = answer.predict(net, x)
+    handle.remove()
     expect_true(not got.requires_grad, "the result requires grad", hint=hint)
+    late = "The graph was recorded, and detach() at the end throws it away. Record none."
+    expect_true(not any(recorded), "inside the model a graph is recorded", hint=late)
     expect_true(
         x.requires_grad and all(p.requires_grad for p in net.parameters()),
         "x or a parameter does not require grad any more",
@@ -125,10 +139,27 @@ def no_history(answer, rng, device):
     )
 
 
-@check("parameters and buffers do not move", holds="Parameters, buffers")
+@check("the model is called once, with its hooks", holds="It is one call, and hooks run")
+def called(answer, rng, device):
+    net, n = model(rng, device)
+    runs = []
+    handles = [m.register_forward_hook(lambda m, *_: runs.append(m)) for m in (net, net[1])]
+    answer.predict(net, torch.randn(3, n, device=device))
+    for handle in handles:
+        handle.remove()
+    hint = "`model(x)`, one time. `model.forward(x)` goes past the hooks of the model, and a copy "
+    hint += "is another model."
+    count = [sum(m is part for m in runs) for part in (net, net[1])]
+    name = "how often the hooks of the model and of its child 1 ran"
+    expect_equal(count, [1, 1], name=name, hint=hint)
+
+
+@check("parameters and buffers do not move", holds="Parameters, their .grad, buffers")
 def state_stays(answer, rng, device):
     net, n = model(rng, device)
     net.train()
+    net(torch.randn(5, n, device=device)).sum().backward()
+    grads = {name: p.grad.clone() for name, p in net.named_parameters()}
     before = copy.deepcopy(net.state_dict())
     answer.predict(net, torch.randn(4, n, device=device))
     for name, value in net.state_dict().items():
@@ -138,6 +169,10 @@ def state_stays(answer, rng, device):
             name=name,
             hint="In training mode a BatchNorm moves its statistics, under no_grad too.",
         )
+    hint = "A training loop may be between backward() and step()."
+    for name, p in net.named_parameters():
+        expect_true(p.grad is not None, f"{name}.grad is gone", hint=hint)
+        expect_equal(p.grad, grads[name], name=f"{name}.grad", hint=hint)
 
 
 def expect_modes(net, modes, when, hint=RESTORE):
@@ -189,7 +224,10 @@ def two_parents(answer, rng, device):
 
 @check(
     "if the model raises, all is put back as well",
-    holds=["And the model may raise.", "the error reaches the caller"],
+    holds=[
+        "And the model may raise.",
+        "also if the model raises or is interrupted (and the error reaches the caller).",
+    ],
     both_sides=True,
 )
 def after_an_error(answer, rng, device):
@@ -202,6 +240,16 @@ def after_an_error(answer, rng, device):
         answer.predict(net, torch.randn(3, n, device=device))
     expect_modes(net, modes, "after an error in the model", hint)
     expect_true(torch.is_grad_enabled(), "after an error, grad mode is left off", hint=hint)
+    net[-1] = Interrupted()
+    modes = {name: m.training for name, m in net.named_modules()}
+    hint = "Ctrl-C is no Exception, so `except Exception` lets it by. `finally` does not."
+    try:
+        answer.predict(net, torch.randn(3, n, device=device))
+        kept = True
+    except Interrupt:
+        kept = False
+    expect_true(not kept, "the model was interrupted, and predict kept that to itself", hint=hint)
+    expect_modes(net, modes, "after the model was interrupted", hint)
 
 
 @check("the caller's grad mode is as before", holds="the caller's grad mode are as before")
@@ -353,6 +401,63 @@ def predict(model, x):
     return out
 
 
+@mutant("detaches the result, and has recorded everything", caught_by=no_history)
+def predict(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        return model(x).detach()
+    finally:
+        for m, mode in modes:
+            m.training = mode
+
+
+@mutant("calls forward", caught_by=called)
+def predict(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            return model.forward(x)
+    finally:
+        for m, mode in modes:
+            m.training = mode
+
+
+@mutant("runs a copy", caught_by=called)
+def predict(model, x):
+    with torch.no_grad():
+        return copy.deepcopy(model).eval()(x)
+
+
+@mutant("clears the gradients", caught_by=state_stays)
+def predict(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval().zero_grad()
+    try:
+        with torch.no_grad():
+            return model(x)
+    finally:
+        for m, mode in modes:
+            m.training = mode
+
+
+@mutant("puts back after an Exception, and not after Ctrl-C", caught_by=after_an_error)
+def predict(model, x):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            out = model(x)
+    except Exception:
+        for m, mode in modes:
+            m.training = mode
+        raise
+    for m, mode in modes:
+        m.training = mode
+    return out
+
+
 @hinted(1, reaches=root_flag)
 def predict(model, x):
     modes = [(m, m.training) for m in model.modules()]
@@ -374,13 +479,14 @@ def predict(model, x):
             m.training = True
 
 
-@accepted("sets every flag itself, and detaches")
+@accepted("sets every flag itself")
 def predict(model, x):
     flags = {name: m.training for name, m in model.named_modules()}
     try:
         for m in model.modules():
             m.training = False
-        return model(x).detach()
+        with torch.no_grad():
+            return model(x)
     finally:
         for name, flag in flags.items():
             model.get_submodule(name).training = flag

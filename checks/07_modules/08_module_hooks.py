@@ -1,6 +1,7 @@
 """Judges lessons/07_modules/08_module_hooks.md."""
 
 import contextlib
+import copy
 
 import torch
 from torch import nn
@@ -178,7 +179,12 @@ def called_once(answer, rng, device):
     net.register_forward_hook(lambda m, args, out: runs.append("net"))
     net.register_forward_pre_hook(lambda m, args: runs.append("before"))
     net[1].register_forward_hook(lambda m, args, out: runs.append("1"))
+    given = []
+    net[0].register_forward_hook(lambda m, args, out: given.append(m))
     record(answer, net, x)
+    message = "another model ran than the one that was given"
+    hint = "A copy of a large model may not fit into memory. Hang the hooks on the model itself."
+    expect_true(all(m is net[0] for m in given), message, hint=hint)
     expect_equal(
         runs,
         ["before", "1", "net"],
@@ -549,6 +555,18 @@ def record_shapes(model, x):
     finally:
         for m in model.modules():
             m._forward_hooks.clear()
+    return shapes
+
+
+@mutant("runs a copy", caught_by=called_once)
+def record_shapes(model, x):
+    model, shapes = copy.deepcopy(model), {}
+    for name, m in model.named_modules():
+        if not list(m.children()):
+            m.register_forward_hook(
+                lambda m, args, out, name=name: shapes.update({name: tuple(out.shape)})
+            )
+    model(x)
     return shapes
 
 

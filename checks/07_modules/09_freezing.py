@@ -177,7 +177,8 @@ def dropout(answer, rng, device):
     x = torch.randn(20, n, device=device)
     model.train()
     first, second = model(x), model(x)
-    expect_true(len(seen) == 2, "the head was not called as head(features)")
+    hint = "Call the modules, `self.head(...)`: that runs their hooks, and then forward."
+    expect_true(len(seen) == 2, "the head was not called as head(features)", hint=hint)
     expect_equal(seen[1], seen[0], name="what the head gets the second time", hint=MODE)
     expect_true(
         not torch.equal(first, second),
@@ -231,12 +232,16 @@ def through(answer, rng, device):
     (wanted,) = torch.autograd.grad(
         copy.deepcopy(head).eval()(copy.deepcopy(body).eval()(same)).square().sum(), same
     )
-    out = model(prompt)
+    out = model(prompt * 1.0)  # not a leaf: the output of something that learns
     out.square().sum().backward()
     hint = "What learns before the backbone needs the way back. Freezing blocks nothing; no_grad "
     hint += "and detach do."
     expect_true(prompt.grad is not None, "x requires grad and gets none", hint=hint)
     expect_close(prompt.grad, wanted, name="x.grad", hint=hint)
+    leaf = prompt.detach().clone().requires_grad_()
+    model(leaf).square().sum().backward()
+    expect_true(leaf.grad is not None, "x is a leaf that requires grad and gets none", hint=hint)
+    expect_close(leaf.grad, wanted, name="the .grad of a leaf x", hint=hint)
     left = sum(p.grad is not None for p in body.parameters())
     expect_equal(left, 0, name="the number of backbone parameters with a .grad", hint=OPTIMIZER)
 
@@ -382,6 +387,14 @@ class FineTune(Right):
     def forward(self, x):
         features = self.backbone(x)
         return self.head(torch.zeros_like(features) + features.mean())
+
+
+@mutant("records where x is a leaf alone", caught_by=through)
+class FineTune(Right):
+    def forward(self, x):
+        with torch.set_grad_enabled(x.requires_grad and x.is_leaf):
+            features = self.backbone(x)
+        return self.head(features)
 
 
 @hinted(1, reaches=trainable)

@@ -149,6 +149,8 @@ def bias(answer, rng, device):
     before = layer.bias.detach().clone()
     positive(answer, layer)
     expect_equal(layer.bias, before, name="the bias", hint="Only the weight is to be positive.")
+    hint = "requires_grad_(False) on the layer reaches the bias as well."
+    expect_true(layer.bias.requires_grad, "the bias does not require grad any more", hint=hint)
 
 
 @check(
@@ -356,6 +358,14 @@ def make_positive(layer):
 class Positive(Softplus):
     def forward(self, x):
         return F.softplus(x.detach()) + 0 * x
+
+
+@mutant("freezes the bias", caught_by=bias)
+def make_positive(layer):
+    shift(layer)
+    register_parametrization(layer.requires_grad_(False), "weight", Softplus())
+    layer.parametrizations.weight.original.requires_grad_(True)
+    return layer
 
 
 @mutant("makes every parameter positive", caught_by=bias)

@@ -122,6 +122,10 @@ def evaluation(answer, rng, device):
     expect_close(model(x), exact(x), dtype=x.dtype, name="in eval(), the result", hint=MODE)
     model.train().eval()
     expect_close(model(x), exact(x), dtype=x.dtype, name="after train().eval(), it", hint=MODE)
+    x = numbers(rng, device, 6, 40).double() / 3
+    hint = "float64 went in: gelu keeps its digits, and so does the module."
+    name = "in eval(), the result for float64"
+    expect_close(model(x), exact(x), dtype=x.dtype, rtol=1e-12, atol=1e-14, name=name, hint=hint)
 
 
 @check(
@@ -140,6 +144,11 @@ def training(answer, rng, device):
     hint = "F.dropout takes the input, the probability of a 0, and the mode, in this order."
     message = f"with p = {p}, a share of {share:.2f} of the elements is 0"
     expect_true(abs(share - p) < 0.06, message, hint=hint)
+    for dim, which in ((0, "columns"), (1, "rows")):
+        zeros = (out == 0).double().mean(dim)
+        alike = ((zeros == 0) | (zeros == 1)).double().mean().item()
+        message = f"{alike:.0%} of the {which} are kept or dropped as a whole"
+        expect_true(alike < 0.1, message, hint="Each element has a draw of its own.")
     scaled = exact(x) / (1 - p)
     wanted = torch.where(out == 0, 0.0, scaled)
     hint = "First gelu, then dropout on its result: what is kept is gelu(x) / (1 - p)."
@@ -168,6 +177,31 @@ def bare(answer, rng, device):
     block = answer.GeluDropout(0.0).to(device)
     expect_close(block(x), exact(x), dtype=x.dtype, name="with p = 0, the result")
     expect_equal(len(block.state_dict()), 0, name="the number of parameters and buffers")
+
+
+@mutant("drops whole rows", caught_by=training)
+class GeluDropout(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        y = x * (1 + torch.erf(x / 2**0.5)) / 2
+        if not self.training:
+            return y
+        keep = torch.rand(x.shape[:1] + (1,) * (x.dim() - 1), device=x.device) >= self.p
+        return y * keep / (1 - self.p)
+
+
+@mutant("computes in float32 in evaluation", caught_by=evaluation)
+class GeluDropout(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.drop = nn.Dropout(p)
+
+    def forward(self, x):
+        y = x.float()
+        return self.drop((y * (1 + torch.erf(y / 2**0.5)) / 2).to(x.dtype))
 
 
 @mutant("takes x * sigmoid(1.702 x)", caught_by=values)

@@ -183,15 +183,22 @@ def edges(answer, rng, device):
     hint = "float64 in, float64 out, with all its digits."
     compare(answer, z, y, hint, rtol=1e-11, atol=1e-13)
     compare_grad(answer, z, y, hint, rtol=1e-11, atol=1e-13)
-    with expect_unchanged(z, y):
-        answer.my_ce(z, y)
-    with expect_unchanged(z, y), torch.no_grad():
-        answer.ce_grad(z, y)
+    for z, y in (batch(rng, device), padded(rng, device, 3)):
+        with expect_unchanged(z, y):
+            answer.my_ce(z, y)
+        with expect_unchanged(z, y), torch.no_grad():
+            answer.ce_grad(z, y)
 
 
 @check(
     "ce_grad: softmax minus onehot, over N",
-    holds=["ce_grad, its gradient", "ce_grad is called with gradients switched off"],
+    holds=[
+        "ce_grad, its gradient",
+        "ce_grad is called with gradients switched off",
+        "torch.autograd.grad and backward are off limits there",
+    ],
+    both_sides=True,
+    forbid=("torch.autograd.grad", "torch.Tensor.backward"),
 )
 def grads(answer, rng, device):
     compare_grad(answer, *batch(rng, device))
@@ -234,6 +241,9 @@ def padding(answer, rng, device):
     compare(answer, *padded(rng, device, rng.randint(3, 6)), PADDING)
     compare(answer, *padded(rng, device, 1), PADDING)
     z, y = padded(rng, device, 4)
+    hint = "The rows of padding are the caller's as well: select or mask, and write nothing."
+    with expect_unchanged(z, y, hint=hint):
+        answer.my_ce(z, y)
     leaf = z.clone().requires_grad_()
     with calling(y):
         (grad,) = torch.autograd.grad(answer.my_ce(leaf, y), leaf)
@@ -246,8 +256,38 @@ def padding(answer, rng, device):
     both_sides=True,
 )
 def padding_grad(answer, rng, device):
+    z, y = padded(rng, device, 3)
+    hint = "The labels of padding are the caller's as well: -100 stays -100."
+    with expect_unchanged(z, y, hint=hint), torch.no_grad():
+        answer.ce_grad(z, y)
     compare_grad(answer, *padded(rng, device, rng.randint(3, 6)), PADDING)
     compare_grad(answer, *padded(rng, device, 1), PADDING)
+
+
+@mutant("lets autograd find the gradient", caught_by=grads)
+def ce_grad(logits, y):
+    with torch.enable_grad():
+        leaf = logits.detach().requires_grad_()
+        keep = y != PAD
+        share = leaf[keep].log_softmax(1)[range(int(keep.sum())), y[keep]]
+        return torch.autograd.grad(-share.mean(), leaf)[0]
+
+
+@mutant("clears the rows of padding in the caller's scores", caught_by=padding)
+def my_ce(logits, y):
+    keep = y != PAD
+    with torch.no_grad():
+        logits[~keep] = 0
+    return -logits.log_softmax(1)[keep][range(int(keep.sum())), y[keep]].mean()
+
+
+@mutant("gives padding the label 0 in the caller's labels", caught_by=padding_grad)
+def ce_grad(logits, y):
+    keep = y != PAD
+    y[~keep] = 0
+    grad = logits.softmax(1)
+    grad[range(len(y)), y] -= 1
+    return grad.masked_fill(~keep[:, None], 0) / keep.sum()
 
 
 @mutant("takes the log of the softmax", caught_by=far)

@@ -166,6 +166,9 @@ def per_label(answer, rng, device):
     z = scores(rng, device, n, count)
     hint = f"z is {[n, count]} and pos_weight {[count]}: broadcasting lines them up as they are."
     compare(answer, z, labels(z), hint, pos_weight=3 * torch.rand(count).to(device))
+    z = scores(rng, device, count, count)
+    hint = "As many samples as labels: pos_weight belongs to the last dimension, the labels."
+    compare(answer, z, labels(z), hint, pos_weight=3 * torch.rand(count).to(device))
     one = torch.tensor(2.5, device=device)
     compare(answer, z, labels(z), "A tensor of rank 0 is a weight, too.", pos_weight=one)
 
@@ -218,6 +221,7 @@ def edges(answer, rng, device):
         z = scores(rng, device, *shape)
         compare(answer, z, labels(z), "Element by element, then one mean over all of them.")
     z = scores(rng, device, 5, 4, dtype=torch.float64)
+    z = z + 1e-6 * torch.rand_like(z)  # digits that float32 does not have
     y, weight = labels(z), 3 * torch.rand(4, dtype=torch.float64).to(device)
     with expect_unchanged(z, y, weight):
         got = answer.bce_logits(z, y, weight)
@@ -396,6 +400,15 @@ def bce_logits(z, y, pos_weight=None):
     paired(z, y)
     no = (1 - y) * F.logsigmoid(-z)
     return -(y.mul_(factor(pos_weight)) * F.logsigmoid(z) + no).mean()
+
+
+@mutant("lines pos_weight up with the rows where that fits", caught_by=per_label)
+def bce_logits(z, y, pos_weight=None):
+    paired(z, y)
+    weight = factor(pos_weight)
+    if isinstance(weight, torch.Tensor) and weight.shape == z.shape[:1]:
+        weight = weight.view(-1, *[1] * (z.dim() - 1))
+    return (weight * y * F.softplus(-z) + (1 - y) * F.softplus(z)).mean()
 
 
 @hinted(1, reaches=near_gradient)
