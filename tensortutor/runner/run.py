@@ -110,7 +110,6 @@ class Run:
         self._dropped = 0
         self._warned = 0
         self._has_started = False
-        self._has_exited = False
         self._is_forged = False
         self._modules: tuple[str, ...] = ()
         self._said: set[tuple[type, object]] = set()
@@ -196,12 +195,6 @@ class Run:
             raise NeverBegan
         if finished.outcome in ("time", "stopped"):
             send(spare.status, Kill())
-        elif spare.is_elsewhere and not self._has_exited:
-            for event in self._last_words(spare, watch):
-                if isinstance(event, Finished):
-                    finished = event
-                else:
-                    yield event
         for source, data in watch.drain():
             for event in self._understand(source, data, watch):
                 if not isinstance(event, Finished):
@@ -215,20 +208,6 @@ class Run:
         yield Finished(
             finished.outcome, finished.code, finished.sentence, self._ms(), self._dropped
         )
-
-    def _last_words(self, spare: Spare, watch: Watch) -> Iterator[Event]:
-        """What comes from a place after a program has ended; a Finished if the rest is lost.
-
-        What it wrote past Python lies in a pipe here when its end is heard of, but not there. The
-        keeper's word, or the end of its line, comes after it, and at the latest once the connection
-        is taken for lost.
-        """
-        send(spare.status, Kill())
-        while watch.listens_to("status") and not (self._has_exited or self._stop_asked.is_set()):
-            for source, data in watch.read(None):
-                for event in self._understand(source, data, watch):
-                    if not isinstance(event, Finished) or event.outcome == "lost":
-                        yield event
 
     # --- time ---
 
@@ -274,7 +253,6 @@ class Run:
     def _from_keeper(self, message: dict[str, Any]) -> Iterator[Event]:
         exited = message_from_json(message)
         if isinstance(exited, Exited):
-            self._has_exited = True
             if self._stop_asked.is_set():
                 yield Finished("stopped", 130, "Stopped.", 0.0)
             elif self._error is not None and self._error.type == "tensortutor":

@@ -38,8 +38,8 @@ class Watch:
             self._selector.register(descriptor, selectors.EVENT_READ, name)
         self._selector.register(wake, selectors.EVENT_READ, "wake")
 
-    def read(self, timeout: float | None) -> Iterator[tuple[str, bytes]]:
-        """What is there now, or after waiting at most so many seconds (None: without an end)."""
+    def read(self, timeout: float) -> Iterator[tuple[str, bytes]]:
+        """What is there now, or after waiting at most so many seconds."""
         ready = {key.data for key, _ in self._selector.select(timeout)}
         if "wake" in ready:
             os.read(self._wake, 64)

@@ -39,8 +39,7 @@ LONGEST_FORESEEN = 1 << 16
 class Spare:
     """A process that waits for a job: its sockets and the pipes behind its stdout and stderr.
 
-    modules: those of SLOW_MODULES that had been loaded when it was forked. is_elsewhere: it is in
-    another place, and what is written to its lines there comes later here.
+    modules: those of SLOW_MODULES that had been loaded when it was forked.
     """
 
     device: str
@@ -49,7 +48,6 @@ class Spare:
     out: int
     err: int
     modules: frozenset[str] = frozenset()
-    is_elsewhere: bool = False
 
     def is_alive(self) -> bool:
         """Nothing has ended: a waiting process says nothing, and so does its keeper."""
@@ -254,8 +252,7 @@ class Zygote:
                 channel, status, out, err = (descriptors.popleft() for _ in range(4))
                 sockets = (socket.socket(fileno=channel), socket.socket(fileno=status))
                 device, modules = self._asked.popleft()
-                is_elsewhere = self._ready is not None and self._ready.place is not None
-                spare = Spare(device, *sockets, out, err, modules, is_elsewhere)
+                spare = Spare(device, *sockets, out, err, modules)
                 if self._failure:
                     spare.close()
                 else:

@@ -5,15 +5,18 @@ line that the other side has not delivered yet: a line that nobody reads holds u
 """
 
 import contextlib
+import fcntl
 import os
 import select
 import struct
+import sys
+import termios
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 HEAD = struct.Struct(">BII")
-MESSAGE, OPEN, DATA, CLOSE, CREDIT, PING, PONG = range(1, 8)
+MESSAGE, OPEN, DATA, CLOSE, CREDIT, PING, PONG, LAST = range(1, 9)
 WINDOW = 1 << 18
 CHUNK = 1 << 16
 LARGEST = 1 << 22
@@ -29,7 +32,10 @@ SILENCE_S = 60.0
 class Line:
     """One descriptor. credit: bytes that may still be sent of it. pending: bytes to be written.
 
-    read_after, write_after: the lines whose bytes go before its own.
+    read_after, write_after: the lines whose bytes go before its own. last_word: how the last
+    message of this line begins; it is delivered only after what lies in the lines `before_last`
+    when it is read, though they are read after this one. held: what waits for that. owed: bytes of
+    this line that another one's last message waits for.
     """
 
     fd: int
@@ -40,6 +46,27 @@ class Line:
     credit: int = WINDOW
     pending: bytearray = field(default_factory=bytearray)
     closing: bool = False
+    last_word: bytes = b""
+    before_last: tuple[int, ...] = ()
+    held: bytes = b""
+    owed: int = 0
+    _tail: bytes = b""
+
+    def split(self, data: bytes) -> tuple[bytes, bytes]:
+        """What has been read, up to the last message and from there on; call it for all in turn.
+
+        The first bytes of the message may have gone before: it is whole only with its end.
+        """
+        if not self.last_word:
+            return data, b""
+        before = len(self._tail)
+        seen = self._tail + data
+        self._tail = seen[1 - len(self.last_word) :]
+        at = seen.find(self.last_word)
+        if at < 0:
+            return data, b""
+        at = max(0, at - before)
+        return data[:at], data[at:]
 
 
 class Mux:
@@ -123,6 +150,7 @@ class Mux:
                 self._serve(numbers[fd], events)
             elif fd == self._source:
                 self._receive()
+        self._release_held()
         self._close_finished()
         self.flush()
 
@@ -169,7 +197,7 @@ class Mux:
         while len(self._in) - start >= HEAD.size:
             kind, number, length = HEAD.unpack_from(self._in, start)
             size = 0 if kind == CREDIT else length
-            if not MESSAGE <= kind <= PONG or size > LARGEST:
+            if not MESSAGE <= kind <= LAST or size > LARGEST:
                 self.lost = "something else than tensortutor writes to it"
                 return
             end = start + HEAD.size + size
@@ -189,8 +217,10 @@ class Mux:
             self.say(PONG)
         elif line is None:
             return  # closed here, and the other side does not know it yet
-        elif kind == DATA and line.writes:
+        elif kind == DATA and line.writes and not line.held:
             line.pending += payload
+        elif kind in (DATA, LAST) and line.writes:
+            self._hold(line, payload)
         elif kind == CREDIT:
             line.credit += length
         elif kind == CLOSE:
@@ -202,15 +232,37 @@ class Mux:
     def _close_finished(self) -> None:
         """Close the lines that the other side has closed, once all is written."""
         for number, line in list(self.lines.items()):
-            if line.closing and not line.pending and self._may_write(line):
+            if line.closing and not (line.pending or line.held) and self._may_write(line):
                 self._drop(number, tell=False)
 
+    def _hold(self, line: Line, last: bytes) -> None:
+        """Keep a last message until what lies in other lines now has gone."""
+        line.held += last
+        for n in line.before_last:
+            if other := self.lines.get(n):
+                other.owed = bytes_in(other.fd) if other.reads else len(other.pending)
+
+    def _release_held(self) -> None:
+        """Deliver the last messages that wait for nothing any more."""
+        for number, line in self.lines.items():
+            if line.held and not any(
+                n in self.lines and self.lines[n].owed for n in line.before_last
+            ):
+                if line.last_word:
+                    self.say(LAST, number, line.held)
+                else:
+                    line.pending += line.held
+                line.held = b""
+
     def _may_read(self, line: Line) -> bool:
-        waits = any(n in self.lines and self.lines[n].credit <= 0 for n in line.read_after)
-        return line.reads and line.credit > 0 and len(self._out) < MOST_WAITING and not waits
+        earlier = [self.lines[n] for n in line.read_after if n in self.lines]
+        waits = any(e.credit <= 0 or (e.held and not line.owed) for e in earlier)
+        has_room = line.credit > 0 and len(self._out) < MOST_WAITING
+        return line.reads and not line.held and has_room and not waits
 
     def _may_write(self, line: Line) -> bool:
-        return not any(n in self.lines and self.lines[n].pending for n in line.write_after)
+        earlier = [self.lines[n] for n in line.write_after if n in self.lines]
+        return not any(e.pending or (e.held and not line.owed) for e in earlier)
 
     def _wanted(self, line: Line) -> int:
         events = select.POLLIN if self._may_read(line) else 0
@@ -234,11 +286,13 @@ class Mux:
         except OSError:
             # Nobody listens there any more; what was said there before may still be to be read.
             line.pending.clear()
+            line.owed = 0
             line.writes = False
             if not line.reads:
                 self._drop(number)
             return
         del line.pending[:written]
+        line.owed = max(0, line.owed - written)
         self._out += HEAD.pack(CREDIT, number, written)
 
     def _read(self, number: int, line: Line) -> None:
@@ -262,7 +316,12 @@ class Mux:
             self._drop(number)
             return False
         line.credit -= len(data)
-        self.say(DATA, number, data)
+        line.owed = max(0, line.owed - len(data))
+        data, last = line.split(data)
+        if data:
+            self.say(DATA, number, data)
+        if last:
+            self._hold(line, last)
         return True
 
     def _drop(self, number: int, *, tell: bool = True) -> None:
@@ -270,3 +329,10 @@ class Mux:
             os.close(self.lines.pop(number).fd)
             if tell:
                 self.say(CLOSE, number)
+
+
+def bytes_in(pipe: int) -> int:
+    """How many bytes lie in a pipe or socket, written and not yet read."""
+    count = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return int.from_bytes(count, sys.byteorder)

@@ -24,7 +24,7 @@ from tensortutor.runner import Runner, Settings, zygote
 from tensortutor.transport import near
 from tensortutor.transport.bootstrap import MAGIC, Archive, script
 from tensortutor.transport.dial_back import STDIO
-from tensortutor.transport.mux import DATA, HEAD, MESSAGE, OPEN
+from tensortutor.transport.mux import CREDIT, DATA, HEAD, MESSAGE, OPEN
 
 LONGEST_S = 120.0
 """A run that takes longer hangs."""
@@ -90,9 +90,12 @@ def good(tmp_path_factory, cache):
     words = f'"$@" | tee {record}'
     place = Place("a place", ("sh", "-c", words, "sh", "env", cache), python=sys.executable)
     scratch = tmp_path_factory.mktemp("scratch")
-    with Runner(Settings(scratch=scratch, device="cpu", spares=0, place=place)) as runner:
+    settings = Settings(scratch=scratch, device="cpu", spares=0, place=place)
+    with Runner(settings) as runner:
         talks = compared(events_of(runner, TALKS))
-        came = record.read_bytes()  # to the keeper's word, which ends the run
+    came = record.read_bytes()  # only now: tee passes on first, and writes to its file then
+    with Runner(settings) as runner:
+        assert compared(events_of(runner, TALKS)) == talks
         judged = compared(events_of(runner, JUDGED))
     assert talks[0]["stdout"] == "é" * 300 + "\n" + "past Python\n" * 50
     assert talks[1][-1].code == 3
@@ -176,7 +179,7 @@ class Replay:
         messages = jobs = 0
         while len(frames) >= HEAD.size:
             kind, _, length = HEAD.unpack_from(frames)
-            end = HEAD.size + (length if kind in (MESSAGE, OPEN, DATA) else 0)
+            end = HEAD.size + (0 if kind == CREDIT else length)
             messages = max(messages, 2 if kind == OPEN else 0)
             jobs = max(jobs, 1 if kind == DATA else 0)
             self._pieces.append((messages, jobs, frames[:end]))
@@ -225,7 +228,7 @@ class Replay:
         kinds, at = [], self._skipped
         while at + HEAD.size <= len(heard):
             kind, _, length = HEAD.unpack_from(heard, at)
-            at += HEAD.size + (length if kind in (MESSAGE, OPEN, DATA) else 0)
+            at += HEAD.size + (0 if kind == CREDIT else length)
             kinds += [kind] if at <= len(heard) else []
         # An order to the keeper, and then the job.
         return kinds.count(MESSAGE) >= messages and kinds.count(DATA) >= 2 * jobs

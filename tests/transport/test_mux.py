@@ -8,6 +8,7 @@ import pytest
 
 from tensortutor.protocol.framing import Decoder, encode
 from tensortutor.protocol.setup import (
+    Ended,
     Exited,
     Failed,
     Interrupt,
@@ -16,6 +17,7 @@ from tensortutor.protocol.setup import (
     message_from_json,
     message_to_json,
 )
+from tensortutor.transport.far import LAST_WORD
 from tensortutor.transport.mux import MESSAGE, OPEN, SILENCE_S, WINDOW, Line, Mux
 from tensortutor.transport.near import Carrier
 
@@ -26,6 +28,9 @@ FIRST = {STATUS: (CHANNEL, OUT, ERR), OUT: (CHANNEL,), ERR: (CHANNEL,)}
 
 def frame(message) -> bytes:
     return encode(message_to_json(message))
+
+
+ENDED = frame(Ended(3))
 
 
 def messages(data: bytes) -> list:
@@ -56,6 +61,9 @@ class Side:
             order = FIRST.get(number, ())
             line = Line(theirs, reads=far or not one_way, writes=not far or not one_way)
             line.read_after, line.write_after = (order, ()) if far else ((), order)
+            if number == CHANNEL:
+                line.before_last = (OUT, ERR)
+                line.last_word = LAST_WORD if far else b""
             self.mux.add(number, line)
 
     def read(self, number: int) -> bytes:
@@ -162,6 +170,62 @@ def test_the_status_waits_for_output_that_is_still_to_be_read():
         assert messages(wire.near.read(STATUS)) == [Exited(0)]
 
 
+@pytest.mark.parametrize("most", [1, 7, 1 << 16])
+def test_the_word_that_a_program_has_ended_comes_after_what_lies_in_its_pipes(most):
+    with Wire() as wire:
+        os.write(wire.far.ends[OUT], PRINTED)
+        os.write(wire.far.ends[ERR], PRINTED * 2)
+        for piece in (EVENTS, ENDED[:9], ENDED[9:]):  # also where it comes in pieces
+            os.write(wire.far.ends[CHANNEL], piece)
+            wire.turn(most)
+        os.write(wire.far.ends[STATUS], frame(Exited(3)))
+        said = b""
+        for _ in range(600):
+            if not said.endswith(ENDED):
+                said += wire.near.read(CHANNEL)
+                if said.endswith(ENDED):
+                    assert (wire.near.read(OUT), wire.near.read(ERR)) == (PRINTED, PRINTED * 2)
+                    said_first = wire.near.read(STATUS)
+            wire.turn(most)
+        assert said == EVENTS + ENDED
+        assert said_first == b""
+        assert messages(wire.near.read(STATUS)) == [Exited(3)]
+        os.write(wire.far.ends[CHANNEL], EVENTS)  # a program that says so and goes on
+        for _ in range(100):
+            wire.turn(most)
+        assert wire.near.read(CHANNEL) == EVENTS
+
+
+def test_a_child_that_prints_without_end_does_not_hold_up_the_word_of_the_end():
+    with Wire() as wire:
+        said, taken, sent = b"", 0, 0
+        for turn in range(300):
+            with contextlib.suppress(BlockingIOError):
+                sent += os.write(wire.far.ends[OUT], bytes(1 << 16))
+            if turn == 50:
+                before = sent
+                os.write(wire.far.ends[CHANNEL], ENDED)
+            if turn == 51:
+                os.write(wire.far.ends[CHANNEL], EVENTS)  # and goes on: in order all the same
+            wire.turn(1 << 16)
+            said += wire.near.read(CHANNEL)
+            if ENDED in said:
+                assert taken + len(wire.near.read(OUT)) >= before
+                break
+            with contextlib.suppress(BlockingIOError):
+                taken += len(os.read(wire.near.ends[OUT], 1 << 12))  # no faster than the child
+        for _ in range(5):
+            wire.turn(1 << 16)
+            said += wire.near.read(CHANNEL)
+        assert said == ENDED + EVENTS
+
+
+def test_what_a_program_sends_is_not_taken_for_the_word_of_the_end():
+    text = frame(Ended(0))[4:].decode()
+    assert text.encode().startswith(LAST_WORD)
+    assert LAST_WORD not in encode({"event": "output", "stream": "stdout", "text": text})
+
+
 @pytest.mark.parametrize("gone", [CHANNEL, STATUS, OUT])
 def test_an_end_that_closes_is_closed_on_the_other_side(gone):
     with Wire() as wire:
@@ -205,7 +269,8 @@ def recorded() -> bytes:
     far = Side(theirs, far=True)
     far.mux.say(MESSAGE, 0, frame(Ready("2.13", "3.11", ())))
     far.mux.say(OPEN, CHANNEL, frame(SpareMade(1)))
-    for number, data in ((CHANNEL, EVENTS), (OUT, PRINTED), (STATUS, frame(Exited(3)))):
+    said = (CHANNEL, EVENTS + ENDED), (OUT, PRINTED), (STATUS, frame(Exited(3)))
+    for number, data in said:
         os.write(far.ends[number], data)
     for number, end in far.ends.items():
         os.close(end)
@@ -249,13 +314,15 @@ def test_a_session_cut_at_any_byte_is_whole_or_told_as_lost():
     stream = recorded()
     whole = host_sees(stream)
     expected = [Ready("2.13", "3.11", ()), SpareMade(1)]
-    assert whole == ([*expected, Failed("cut")], EVENTS, PRINTED, [Exited(3)])
+    assert whole == ([*expected, Failed("cut")], EVENTS + ENDED, PRINTED, [Exited(3)])
     for offset in range(len(stream)):
         control, channel, out, status = host_sees(stream[:offset])
         assert control == [*expected[: len(control) - 1], Failed("cut")]
-        assert EVENTS.startswith(channel)
+        assert (EVENTS + ENDED).startswith(channel)
         assert PRINTED.startswith(out)
+        if channel.endswith(ENDED):
+            assert out == PRINTED
         if len(control) == 3 and status[0] == Exited(3):
-            assert (channel, out) == (EVENTS, PRINTED)
+            assert (channel, out) == (EVENTS + ENDED, PRINTED)
         elif len(control) == 3:
             assert status == [Exited(70, sentence="cut")]
