@@ -152,7 +152,7 @@ class Far:
         for number, descriptor in zip((channel, status, out, err), descriptors, strict=True):
             line = Line(descriptor, writes=number < out, read_after=order.get(number, ()))
             if number == channel:
-                line.last_word, line.before_last = LAST_WORD, (out, err)
+                line.last_word, line.yields_to = LAST_WORD, (out, err)
             self._mux.add(number, line)
 
     def _place(self) -> PlaceInfo:

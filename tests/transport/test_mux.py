@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import selectors
 import socket
+import threading
 
 import pytest
 
@@ -62,7 +64,7 @@ class Side:
             line = Line(theirs, reads=far or not one_way, writes=not far or not one_way)
             line.read_after, line.write_after = (order, ()) if far else ((), order)
             if number == CHANNEL:
-                line.before_last = (OUT, ERR)
+                line.yields_to = (OUT, ERR)
                 line.last_word = LAST_WORD if far else b""
             self.mux.add(number, line)
 
@@ -128,7 +130,7 @@ def test_byte_by_byte_all_arrives_and_the_status_last():
         assert wire.far.read(CHANNEL) == b"a job"
 
 
-def test_a_flood_that_nobody_reads_holds_up_neither_orders_nor_others():
+def test_a_flood_that_nobody_reads_holds_up_no_orders():
     with Wire() as wire:
         sent = 0
         for _ in range(300):
@@ -142,15 +144,34 @@ def test_a_flood_that_nobody_reads_holds_up_neither_orders_nor_others():
         for _ in range(5):
             wire.turn(1 << 16)
         assert messages(wire.far.read(STATUS)) == [Interrupt()]
-        assert wire.near.read(CHANNEL) == EVENTS
         os.write(wire.far.ends[STATUS], frame(Exited(0)))
-        taken, status = 0, b""
+        taken, events, status = 0, b"", b""
         for _ in range(100):
             assert not status or taken == sent, "the status came before the output"
+            assert not status or events, "the status came before an event"
             taken += len(wire.near.read(OUT))
+            events += wire.near.read(CHANNEL)
             status += wire.near.read(STATUS)
             wire.turn(1 << 16)
-        assert (taken, messages(status)) == (sent, [Exited(0)])
+        assert (taken, events, messages(status)) == (sent, EVENTS, [Exited(0)])
+
+
+@pytest.mark.parametrize("most", [1, 1 << 16])
+def test_what_a_program_prints_stays_behind_what_it_had_written_past_python(most):
+    """Nothing is read on this side until all has come: the host then reads the channel first."""
+    with Wire() as wire:
+        for number, data in ((OUT, PRINTED), (CHANNEL, EVENTS), (ERR, PRINTED), (CHANNEL, ENDED)):
+            os.write(wire.far.ends[number], data)
+            for _ in range(3):
+                wire.far.mux.step(0)
+        found = []
+        for _ in range(400):
+            wire.turn(most)
+        for _ in range(20):
+            for number in (CHANNEL, OUT, ERR):
+                found += [(number, data)] if (data := wire.near.read(number)) else []
+            wire.turn(most)
+        assert found == [(OUT, PRINTED), (CHANNEL, EVENTS), (ERR, PRINTED), (CHANNEL, ENDED)]
 
 
 def test_the_status_waits_for_output_that_is_still_to_be_read():
@@ -179,17 +200,16 @@ def test_the_word_that_a_program_has_ended_comes_after_what_lies_in_its_pipes(mo
             os.write(wire.far.ends[CHANNEL], piece)
             wire.turn(most)
         os.write(wire.far.ends[STATUS], frame(Exited(3)))
-        said = b""
+        said = dict.fromkeys((STATUS, CHANNEL, OUT, ERR), b"")
         for _ in range(600):
-            if not said.endswith(ENDED):
-                said += wire.near.read(CHANNEL)
-                if said.endswith(ENDED):
-                    assert (wire.near.read(OUT), wire.near.read(ERR)) == (PRINTED, PRINTED * 2)
-                    said_first = wire.near.read(STATUS)
+            for number in said:
+                said[number] += wire.near.read(number)
+            if said[CHANNEL].endswith(ENDED):
+                assert (said[OUT], said[ERR]) == (PRINTED, PRINTED * 2)
+            assert not said[STATUS] or said[CHANNEL].endswith(ENDED)
             wire.turn(most)
-        assert said == EVENTS + ENDED
-        assert said_first == b""
-        assert messages(wire.near.read(STATUS)) == [Exited(3)]
+        assert said[CHANNEL] == EVENTS + ENDED
+        assert messages(said[STATUS]) == [Exited(3)]
         os.write(wire.far.ends[CHANNEL], EVENTS)  # a program that says so and goes on
         for _ in range(100):
             wire.turn(most)
@@ -288,26 +308,36 @@ def host_sees(stream: bytes) -> tuple[list, bytes, bytes, list]:
     (source, feed), (unread, sink) = os.pipe(), os.pipe()
     os.write(feed, stream)
     os.close(feed)
-    carrier = Carrier(theirs, source, sink)
-    assert carrier.carry(b"") != ""
-    carrier.report_lost("cut")
-    theirs.close()
-    said, ends = b"", []
-    with control:
-        while True:
-            data, received, _, _ = socket.recv_fds(control, 1 << 16, 4)
-            ends += received
-            if not data:
-                break
-            said += data
-    texts = [b"", b"", b"", b""]
-    for i, end in enumerate(ends):
-        with open(end, "rb", buffering=0) as file:
-            while data := file.read(1 << 16):  # to its end: none is left open
-                texts[i] += data
-    for descriptor in (source, unread, sink):
+
+    def carry() -> None:
+        with theirs:
+            carrier = Carrier(theirs, source, sink)
+            assert carrier.carry(b"") != ""
+            carrier.report_lost("cut")
+
+    thread = threading.Thread(target=carry)
+    thread.start()
+    said, texts = b"", {}
+    with control, selectors.DefaultSelector() as selector:
+        selector.register(control, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                if key.fileobj is control:
+                    data, received, _, _ = socket.recv_fds(control, 1 << 16, 4)
+                    said += data
+                    for end in received:
+                        texts[end] = b""
+                        selector.register(end, selectors.EVENT_READ)
+                else:
+                    data = os.read(key.fd, 1 << 16)
+                    texts[key.fd] += data
+                if not data:  # to the end of each: none is left open
+                    selector.unregister(key.fileobj)
+    thread.join()
+    for descriptor in (source, unread, sink, *texts):
         os.close(descriptor)
-    return messages(said), texts[0], texts[2], messages(texts[1])
+    channel, status, out, _ = texts.values() or (b"",) * 4
+    return messages(said), channel, out, messages(status)
 
 
 def test_a_session_cut_at_any_byte_is_whole_or_told_as_lost():
