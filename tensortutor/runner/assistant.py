@@ -2,6 +2,7 @@
 
 import os
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -75,9 +76,15 @@ class Assistant:
 
     def _receive(self, spare: Spare, number: int) -> Answer | None:
         end = time.monotonic() + PATIENCE_S
+        pipes = [spare.out, spare.err]
         while True:
-            ready, _, _ = select.select([spare.channel], [], [], max(0.0, end - time.monotonic()))
-            data = spare.channel.recv(1 << 16) if ready else b""
+            lines: list[socket.socket | int] = [spare.channel, *pipes]
+            ready, _, _ = select.select(lines, [], [], max(0.0, end - time.monotonic()))
+            # What a library prints is read as well: an answer may have to wait for that.
+            pipes = [pipe for pipe in pipes if pipe not in ready or os.read(pipe, 1 << 16)]
+            if ready and spare.channel not in ready and time.monotonic() < end:
+                continue
+            data = spare.channel.recv(1 << 16) if spare.channel in ready else b""
             if not data:
                 raise RunnerError("The assistant does not answer.")
             for message in self._decoder.feed(data):

@@ -23,7 +23,7 @@ MAGIC = b"tensortutor-stream "
 STAGE = """
 import os, sys
 sys.path[:] = [p for p in sys.path if p]
-import hashlib, io, shutil, tempfile, time, zipfile
+import atexit, hashlib, io, shutil, tempfile, time, zipfile
 source, sink = os.dup(0), os.dup(1)
 null = os.open(os.devnull, os.O_RDWR)
 os.dup2(null, 0)
@@ -48,14 +48,17 @@ def take(size):
 say("python %d %d %s" % (sys.version_info[0], sys.version_info[1], sys.executable))
 digest, size = take(64).decode(), int(take(12))
 cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+node = os.uname()[1]
+prefix = "unpacking-%d-%s-" % (os.getpid(), node)
 temporary = ""
 try:
     cache = os.path.join(cache, "tensortutor")
     os.makedirs(cache, mode=0o700, exist_ok=True)
-    work = tempfile.mkdtemp(dir=cache)
+    work = tempfile.mkdtemp(dir=cache, prefix=prefix)
 except OSError:
     temporary = cache = tempfile.mkdtemp(prefix="tensortutor-")
-    work = tempfile.mkdtemp(dir=cache)
+    work = tempfile.mkdtemp(dir=cache, prefix=prefix)
+atexit.register(shutil.rmtree, work, True)
 folder = os.path.join(cache, "sent-" + digest[:20])
 if not os.path.isdir(folder):
     say("send")
@@ -68,13 +71,28 @@ if not os.path.isdir(folder):
     except OSError:
         pass
 shutil.rmtree(work, ignore_errors=True)
+def is_stale(name, days):
+    if name.startswith("sent-"):
+        return days > 30
+    if not name.startswith("unpacking-"):
+        return False
+    pid, where = name.split("-", 2)[1:]
+    if days > 1 or where.rpartition("-")[0] != node:
+        return days > 1
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
 try:
     os.utime(folder)
     for name in os.listdir(cache):
         other = os.path.join(cache, name)
-        if name.startswith("sent-") and time.time() - os.path.getmtime(other) > 30 * 86400:
+        if is_stale(name, (time.time() - os.path.getmtime(other)) / 86400):
             shutil.rmtree(other, ignore_errors=True)
-except OSError:
+except (OSError, ValueError):
     pass
 say("start")
 sys.path.insert(0, folder)
@@ -92,7 +110,8 @@ finally:
         shutil.rmtree(temporary, ignore_errors=True)
 """
 """Runs in the place, on any Python 3: says its version, takes the archive if it is not there from
-an earlier time, removes those that nobody has used for thirty days, and becomes the far end."""
+an earlier time, removes those that nobody has used for thirty days and what was left behind by one
+that was ended while it unpacked, and becomes the far end."""
 
 
 @dataclass(frozen=True)

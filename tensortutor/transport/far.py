@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tensortutor.protocol.framing import Decoder, encode
+from tensortutor.protocol.framing import HEADER, Decoder, encode
 from tensortutor.protocol.setup import (
+    Ended,
     Failed,
     PlaceInfo,
     Ready,
@@ -35,6 +36,9 @@ from tensortutor.transport.slurm import seconds_left
 LONGEST_START_S = 600.0
 """Torch on a network file system that many nodes read at once."""
 CLEAN_UP_S = 5.0
+LAST_WORD = encode({"say": message_to_json(Ended(0))["say"]})[HEADER.size : -1]
+"""How the frame of an Ended begins, after its length. No text in a frame looks like this: quotation
+marks in it are escaped."""
 
 
 class Far:
@@ -147,6 +151,8 @@ class Far:
         order = {status: (channel, out, err), out: (channel,), err: (channel,)}
         for number, descriptor in zip((channel, status, out, err), descriptors, strict=True):
             line = Line(descriptor, writes=number < out, read_after=order.get(number, ()))
+            if number == channel:
+                line.last_word, line.yields_to = LAST_WORD, (out, err)
             self._mux.add(number, line)
 
     def _place(self) -> PlaceInfo:

@@ -5,10 +5,14 @@ line that the other side has not delivered yet: a line that nobody reads holds u
 """
 
 import contextlib
+import fcntl
 import os
 import select
 import struct
+import sys
+import termios
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,13 +27,20 @@ MOST_WAITING = 1 << 20
 PING_S = 15.0
 SILENCE_S = 60.0
 """A stream that says nothing for so long, though asked, is taken for lost."""
+LOOK_S = 0.001
+LONGEST_LOOK_S = 0.05
+"""Whether a pipe has been read by now is to be asked: at first so often, at last so seldom."""
 
 
 @dataclass
 class Line:
     """One descriptor. credit: bytes that may still be sent of it. pending: bytes to be written.
 
-    read_after, write_after: the lines whose bytes go before its own.
+    read_after, write_after: the lines whose bytes go before its own where both have some.
+    yields_to: the lines of which what was there earlier is to be read first: what came from the
+    other side before bytes that are to be written; and what lies there when a message is read that
+    begins with last_word. held: bytes that wait for that, each time with what is to be read of the
+    others by then. passed: bytes read or written so far.
     """
 
     fd: int
@@ -40,6 +51,37 @@ class Line:
     credit: int = WINDOW
     pending: bytearray = field(default_factory=bytearray)
     closing: bool = False
+    last_word: bytes = b""
+    yields_to: tuple[int, ...] = ()
+    held: deque[tuple[bytes, dict[int, int]]] = field(default_factory=deque)
+    passed: int = 0
+    _tail: bytes = b""
+
+    @property
+    def come(self) -> int:
+        """How many bytes have come until now, read or not."""
+        return self.passed + (bytes_in(self.fd) if self.reads else len(self.pending))
+
+    @property
+    def read(self) -> int:
+        """How many of them have been read: here, or by who reads what is written here."""
+        return self.passed - (0 if self.reads else bytes_in(self.fd))
+
+    def split(self, data: bytes) -> tuple[bytes, bytes]:
+        """What has been read, up to the last message and from there on; call it for all in turn.
+
+        The first bytes of the message may have gone before: it is whole only with its end.
+        """
+        if not self.last_word:
+            return data, b""
+        before = len(self._tail)
+        seen = self._tail + data
+        self._tail = seen[1 - len(self.last_word) :]
+        at = seen.find(self.last_word)
+        if at < 0:
+            return data, b""
+        at = max(0, at - before)
+        return data[:at], data[at:]
 
 
 class Mux:
@@ -66,6 +108,7 @@ class Mux:
         self._clock = clock
         self._watched: dict[int, Callable[[], None]] = {}
         self._in, self._out = bytearray(), bytearray()
+        self._look_s = LOOK_S
         self._heard = self._asked = clock()
         os.set_blocking(source, False)
         os.set_blocking(sink, False)
@@ -109,13 +152,16 @@ class Mux:
         self._close_finished()
         numbers = {}
         for number, line in self.lines.items():
-            events = self._wanted(line)
+            events = self._wanted(number)
             # A pipe's writer hears of its reader's end without asking for anything.
             if events or not line.reads:
                 poll.register(line.fd, events)
                 numbers[line.fd] = number
         for fd in self._watched:
             poll.register(fd, select.POLLIN)
+        if any(line.held for line in self.lines.values()):
+            timeout_s = min(timeout_s, self._look_s)
+            self._look_s = min(2 * self._look_s, LONGEST_LOOK_S)
         for fd, events in poll.poll(timeout_s * 1000):
             if fd in self._watched:
                 self._watched[fd]()
@@ -123,6 +169,8 @@ class Mux:
                 self._serve(numbers[fd], events)
             elif fd == self._source:
                 self._receive()
+        for number, line in self.lines.items():
+            self._release(number, line)
         self._close_finished()
         self.flush()
 
@@ -189,8 +237,10 @@ class Mux:
             self.say(PONG)
         elif line is None:
             return  # closed here, and the other side does not know it yet
-        elif kind == DATA and line.writes:
+        elif kind == DATA and line.writes and line.last_word:
             line.pending += payload
+        elif kind == DATA and line.writes:
+            self._hold(number, line, payload)
         elif kind == CREDIT:
             line.credit += length
         elif kind == CLOSE:
@@ -202,19 +252,52 @@ class Mux:
     def _close_finished(self) -> None:
         """Close the lines that the other side has closed, once all is written."""
         for number, line in list(self.lines.items()):
-            if line.closing and not line.pending and self._may_write(line):
+            if line.closing and not (line.pending or line.held) and self._may_write(number):
                 self._drop(number, tell=False)
 
-    def _may_read(self, line: Line) -> bool:
+    def _hold(self, number: int, line: Line, data: bytes) -> None:
+        """Deliver it once what has come by now of the lines that it yields to has been read."""
+        goals = {n: self.lines[n].come for n in line.yields_to if n in self.lines}
+        line.held.append((data, goals))
+        self._release(number, line)
+
+    def _release(self, number: int, line: Line) -> None:
+        """Deliver what is held and waits for nothing any more."""
+        while line.held:
+            data, goals = line.held[0]
+            if any(n in self.lines and self.lines[n].read < goal for n, goal in goals.items()):
+                return
+            line.held.popleft()
+            if line.last_word:
+                self.say(DATA, number, data)
+            else:
+                line.pending += data
+            self._look_s = LOOK_S
+
+    def _most(self, number: int, after: tuple[int, ...]) -> int:
+        """Bytes of a line that may pass now: no more than held bytes of others wait for."""
+        earlier = [self.lines[n] for n in after if n in self.lines]
+        awaited = [
+            e.held[0][1].get(number, 0) - self.lines[number].passed for e in earlier if e.held
+        ]
+        return max(0, min([CHUNK, *awaited]))
+
+    def _may_read(self, number: int) -> bool:
+        line = self.lines[number]
         waits = any(n in self.lines and self.lines[n].credit <= 0 for n in line.read_after)
-        return line.reads and line.credit > 0 and len(self._out) < MOST_WAITING and not waits
+        has_room = line.credit > 0 and len(self._out) < MOST_WAITING
+        is_free = line.reads and not line.held and has_room and not waits
+        return is_free and self._most(number, line.read_after) > 0
 
-    def _may_write(self, line: Line) -> bool:
-        return not any(n in self.lines and self.lines[n].pending for n in line.write_after)
+    def _may_write(self, number: int) -> bool:
+        line = self.lines[number]
+        waits = any(n in self.lines and self.lines[n].pending for n in line.write_after)
+        return not waits and self._most(number, line.write_after) > 0
 
-    def _wanted(self, line: Line) -> int:
-        events = select.POLLIN if self._may_read(line) else 0
-        return events | (select.POLLOUT if line.pending and self._may_write(line) else 0)
+    def _wanted(self, number: int) -> int:
+        events = select.POLLIN if self._may_read(number) else 0
+        can_write = self.lines[number].pending and self._may_write(number)
+        return events | (select.POLLOUT if can_write else 0)
 
     def _serve(self, number: int, events: int) -> None:
         line = self.lines.get(number)
@@ -228,7 +311,7 @@ class Mux:
 
     def _write(self, number: int, line: Line) -> None:
         try:
-            written = os.write(line.fd, line.pending[:CHUNK])
+            written = os.write(line.fd, line.pending[: self._most(number, line.write_after)])
         except BlockingIOError:
             return
         except OSError:
@@ -239,21 +322,26 @@ class Mux:
                 self._drop(number)
             return
         del line.pending[:written]
+        line.passed += written
         self._out += HEAD.pack(CREDIT, number, written)
 
     def _read(self, number: int, line: Line) -> None:
-        """One read, after all that was said before on the lines that go first."""
+        """One read, after all that was said before on the lines that go first.
+
+        No more than was there before those were read: what was said on them meanwhile comes first.
+        """
+        most = bytes_in(line.fd) or CHUNK
         for earlier in line.read_after:
             while earlier in self.lines and self._read_once(earlier, self.lines[earlier]):
                 pass
-        self._read_once(number, line)
+        self._read_once(number, line, most)
 
-    def _read_once(self, number: int, line: Line) -> bool:
+    def _read_once(self, number: int, line: Line, most: int = CHUNK) -> bool:
         """Whether something came."""
-        if not self._may_read(line):
+        if not self._may_read(number):
             return False
         try:
-            data = os.read(line.fd, min(CHUNK, line.credit))
+            data = os.read(line.fd, min(most, line.credit, self._most(number, line.read_after)))
         except BlockingIOError:
             return False
         except OSError:
@@ -262,7 +350,12 @@ class Mux:
             self._drop(number)
             return False
         line.credit -= len(data)
-        self.say(DATA, number, data)
+        line.passed += len(data)
+        data, last = line.split(data)
+        if data:
+            self.say(DATA, number, data)
+        if last:
+            self._hold(number, line, last)
         return True
 
     def _drop(self, number: int, *, tell: bool = True) -> None:
@@ -270,3 +363,10 @@ class Mux:
             os.close(self.lines.pop(number).fd)
             if tell:
                 self.say(CLOSE, number)
+
+
+def bytes_in(pipe: int) -> int:
+    """How many bytes lie in a pipe or socket, written and not yet read."""
+    count = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return int.from_bytes(count, sys.byteorder)

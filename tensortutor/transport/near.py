@@ -276,7 +276,7 @@ class Carrier:
         socket.send_fds(self._control, [frame], ends)
         for descriptor in ends:
             os.close(descriptor)
-        self._mux.add(channel, Line(channel_fd))
+        self._mux.add(channel, Line(channel_fd, yields_to=(out, err)))
         self._mux.add(status, Line(status_fd, write_after=(channel, out, err)))
         self._mux.add(out, Line(out_fd, reads=False, write_after=(channel,)))
         self._mux.add(err, Line(err_fd, reads=False, write_after=(channel,)))

@@ -7,6 +7,7 @@ its own.
 
 import os
 import resource
+import shutil
 import tempfile
 
 from tensortutor.protocol.jobs import Limits
@@ -16,6 +17,7 @@ from tensortutor.worker import kernel
 
 FRESH = ("/tmp", "/dev/shm")
 """Folders in memory that each run has for itself."""
+FOLDER_PREFIX = "tensortutor-run-"
 LESSON = "/lesson"
 """Where a program's scratch folder is seen when it has a mount namespace of its own."""
 MOST_INODES = 1 << 15
@@ -176,4 +178,26 @@ def make_folder(*, isolated: bool) -> str:
         return "/tmp/run"
     # Not in the learner's home: a Unix socket's path, and multiprocessing makes some there, may
     # have 107 bytes.
-    return tempfile.mkdtemp(prefix="tensortutor-")
+    return tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{namespace()}-{os.getpid()}-")
+
+
+def remove_stale_folders() -> None:
+    """Remove the folders of keepers that were killed. Another PID namespace's are not judged."""
+    ours = f"{FOLDER_PREFIX}{namespace()}-"
+    with os.scandir(tempfile.gettempdir()) as entries:
+        found = [entry.path for entry in entries if entry.name.startswith(ours)]
+    for path in found:
+        try:
+            os.kill(int(os.path.basename(path)[len(ours) :].partition("-")[0]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(path, ignore_errors=True)
+        except (OSError, ValueError):
+            continue  # somebody else's process, or folder
+
+
+def namespace() -> str:
+    """The number of this process's PID namespace, "0" where there is no such thing."""
+    try:
+        return str(os.stat("/proc/self/ns/pid").st_ino)
+    except OSError:
+        return "0"

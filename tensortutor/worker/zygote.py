@@ -29,6 +29,7 @@ from tensortutor.protocol.setup import (
     message_to_json,
 )
 from tensortutor.worker import kernel
+from tensortutor.worker.confine import remove_stale_folders
 from tensortutor.worker.message_socket import MessageSocket
 
 
@@ -66,6 +67,8 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
         link.send(Failed(f"PyTorch could not be imported: {type(error).__name__}: {error}"))
         return None
     link.send(ready)
+    with contextlib.suppress(OSError):
+        remove_stale_folders()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report to the host, not to us
     while isinstance(order := link.receive(), (MakeSpare, Load)):
         if isinstance(order, Load):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -9,9 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 from tensortutor.protocol.assist import Completions, Documentation, Question, Typed, Types
+from tensortutor.protocol.framing import encode
 from tensortutor.protocol.jobs import Job, Judge
+from tensortutor.protocol.setup import message_to_json
 from tensortutor.runner import Runner, Settings
+from tensortutor.runner.assistant import Assistant
 from tensortutor.runner.sandbox import why_no_full
+from tensortutor.runner.zygote import Spare
 from tensortutor.worker.processes import children
 
 IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
@@ -53,6 +58,29 @@ def ask(runner: Runner, text: str, kind: str = "complete", known: tuple[Typed, .
 def types(runner: Runner, source: str, judge: Judge | None = None) -> dict[str, str]:
     (event,) = [e for e in runner.start(Job(source, judge=judge, types=True)) if type(e) is Types]
     return {typed.name: typed.type for typed in event.names}
+
+
+def test_what_a_library_prints_holds_up_no_answer():
+    (channel, theirs), (status, keeper) = socket.socketpair(), socket.socketpair()
+    (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+    assistant = Assistant(lambda: Spare("cpu", channel, status, out, err), ())
+
+    def answer() -> None:
+        os.write(err_end, bytes(1 << 16))  # as much as a pipe holds
+        os.write(err_end, b"more")
+        theirs.sendall(encode(message_to_json(Completions(7, 0, ()))))
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    try:
+        assert assistant.ask(Question("complete", 7, "x", 1, 1)) == Completions(7, 0, ())
+    finally:
+        assistant.close()
+        for end in (theirs, keeper):
+            end.close()
+        for pipe in (out_end, err_end):
+            os.close(pipe)
+        thread.join()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from tensortutor.runner.devices import choose, devices_of
 from tensortutor.runner.environment import environment
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.sandbox import choose_layer, why_no_full, why_no_landlock, without
-from tensortutor.worker import devices
+from tensortutor.worker import confine, devices
 
 CPU = Device("cpu", "a processor")
 GPUS = (CPU, Device("cuda:0", "H200"), Device("cuda:1", "H200"))
@@ -340,3 +341,17 @@ def test_a_runner_that_never_runs_anything_is_let_go_too(tmp_path):
         runner.prepare()
         runner._idle.join()
         assert runner.status.state == "cold"
+
+
+def test_folders_of_killed_keepers_are_removed_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    mine = Path(confine.make_folder(isolated=False))
+    killed = mine.with_name(mine.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
+    (killed / "inside").mkdir(parents=True)
+    others = [tmp_path / f"tensortutor-run-1-{ended.pid}-abcdefgh", tmp_path / "tensortutor-run-"]
+    for other in others:
+        other.mkdir()
+    confine.remove_stale_folders()
+    assert set(tmp_path.iterdir()) == {mine, *others}

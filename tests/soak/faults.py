@@ -57,6 +57,7 @@ RECORDS = {
     "answers": "SELECT * FROM answer",
     "place": "SELECT * FROM place",
 }
+WORKER = "/tensortutor/worker/__main__.py"
 PROGRAM = "import time\nfor i in range(40):\n    print(i, flush=True)\n    time.sleep(0.01)\n"
 
 
@@ -81,13 +82,18 @@ def is_there(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
-def await_gone(pids: list[int], what: str, kept: Callable[[], Container[int]] = tuple) -> None:
-    """Raises Failure if one of them is still there after PATIENCE_S.
+def await_gone(
+    pids: list[int],
+    what: str,
+    kept: Callable[[], Container[int]] = tuple,
+    patience_s: float = PATIENCE_S,
+) -> None:
+    """Raises Failure if one of them is still there after patience_s.
 
     kept: those that may be. Asked again each time: while processes begin and end, the kernel's
     list of a process's children can lack one.
     """
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience_s
     while left := [pid for pid in pids if is_there(pid) and pid not in kept()]:
         if time.monotonic() > end:
             raise Failure(f"left behind after {what}: {[words(pid) for pid in left]}")
@@ -97,19 +103,26 @@ def await_gone(pids: list[int], what: str, kept: Callable[[], Container[int]] = 
 def words(pid: int) -> str:
     """What a process is."""
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return f"{pid} (gone by now)"
-    return f"{pid} {stat.rpartition(')')[2].split()[:2]} {b' '.join(command).decode()[-200:]}"
+    return f"{pid} {stat.rpartition(')')[2].split()[:2]} {command_of(pid)[-200:]}"
 
 
-def runner_round(runner: Runner, rng: random.Random) -> str:
-    """Kill something of a run under way; then run again."""
-    runner.prepare()
-    assert runner._zygote is not None
-    assert runner._zygote._process is not None
-    root = runner._zygote._process.pid
+def runner_round(
+    runner: Runner,
+    rng: random.Random,
+    *,
+    processes: Callable[[Runner], list[int]] | None = None,
+    latest_s: float = 0.5,
+    patience_s: float = PATIENCE_S,
+) -> str:
+    """Kill something of a run under way; then run again. Returns what was killed and how it ended.
+
+    processes: all that a Runner has now, those below its zygote's if not given. latest_s: seconds
+    after the start at which something is killed at the latest.
+    """
+    found = processes or living
     events: list[object] = []
     ended: list[float] = []
 
@@ -119,37 +132,67 @@ def runner_round(runner: Runner, rng: random.Random) -> str:
 
     thread = threading.Thread(target=consume)
     thread.start()
-    time.sleep(rng.uniform(0.0, 0.5))
-    before = [root, *below(root)]
-    victim = rng.choice(before)
+    time.sleep(rng.uniform(0.0, latest_s))
+    root, before = root_of(runner), found(runner)
+    victim = rng.choice(before) if before else 0
+    role = role_of(victim)
     killed = time.monotonic()
     try:
-        os.kill(victim, signal.SIGKILL)
+        if victim:
+            os.kill(victim, signal.SIGKILL)
     except ProcessLookupError:
-        victim = 0
+        role = ""
     thread.join(LONGEST_S)
     finished = [event for event in events if isinstance(event, Finished)]
     if thread.is_alive() or len(finished) != 1:
-        raise Failure(f"the run did not end (events: {events[-3:]})")
+        raise Failure(f"killed {role}: the run did not end (events: {events[-3:]})")
     waited = ended[0] - killed
     lost = finished[0].outcome in ("lost", "killed")
-    if lost and waited > PATIENCE_S:
-        raise Failure(f"the run hung for {waited:.1f} s: {finished[0].sentence}")
+    if lost and waited > patience_s:
+        raise Failure(f"killed {role}: the run hung for {waited:.1f} s: {finished[0].sentence}")
     told = list(runner.start(Job("print('again')")))
     again = "".join(event.text for event in told if isinstance(event, Output))
     if again != "again\n":
-        place = before.index(victim) if victim else "-"
-        raise Failure(f"killed {place}, {finished[0].outcome}; then: {told[-2:]}")
-    await_gone(before, "a kill in the runner", lambda: living(runner))
-    return f"killed {before.index(victim) if victim else '-'}: {finished[0].outcome}"
+        raise Failure(f"killed {role}, {finished[0].outcome}; then: {told[-2:]}")
+    await_gone(
+        before, f"a kill of {role}", lambda: found(runner) if root_of(runner) == root else (),
+        patience_s,
+    )  # fmt: skip
+    return f"killed {role or '-'}: {finished[0].outcome}"
+
+
+def root_of(runner: Runner) -> int:
+    """The process of the present zygote, 0 if there is none."""
+    zygote = runner._zygote
+    return 0 if zygote is None or zygote._process is None else zygote._process.pid
 
 
 def living(runner: Runner) -> list[int]:
     """The processes of the present zygote."""
-    zygote = runner._zygote
-    if zygote is None or zygote._process is None:
-        return []
-    return [zygote._process.pid, *below(zygote._process.pid)]
+    root = root_of(runner)
+    return [root, *below(root)] if root else []
+
+
+def role_of(pid: int) -> str:
+    """What a process of a runner is there for, "" if it is none."""
+    command = command_of(pid)
+    if WORKER not in command:
+        near = "the near end" if "/transport/__main__.py" in command else ""
+        far = "the far end" if " -u -c " in command else ""
+        return near or far or os.path.basename(command.partition(" ")[0])
+    try:
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return ""
+    return "below the zygote" if WORKER in command_of(parent) else "the zygote"
+
+
+def command_of(pid: int) -> str:
+    """Its command line, "" if it is not there."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
 
 
 class App:
@@ -295,6 +338,7 @@ def main(rounds: int) -> None:
             scratch = Path(folder) / layer
             with Runner(Settings(scratch=scratch, device="cpu", sandbox=layer)) as runner:
                 for number in range(rounds // 2 // len(layers)):
+                    runner.prepare()
                     seen[f"{layer}: {runner_round(runner, rng)}"] += 1
                     print(f"\r{layer} {number + 1} ", end="", flush=True)
         learner = Learner(Path(folder) / "home", rng)

@@ -2,12 +2,15 @@
 
 import contextlib
 import os
+import selectors
 import socket
+import threading
 
 import pytest
 
 from tensortutor.protocol.framing import Decoder, encode
 from tensortutor.protocol.setup import (
+    Ended,
     Exited,
     Failed,
     Interrupt,
@@ -16,6 +19,7 @@ from tensortutor.protocol.setup import (
     message_from_json,
     message_to_json,
 )
+from tensortutor.transport.far import LAST_WORD
 from tensortutor.transport.mux import MESSAGE, OPEN, SILENCE_S, WINDOW, Line, Mux
 from tensortutor.transport.near import Carrier
 
@@ -26,6 +30,9 @@ FIRST = {STATUS: (CHANNEL, OUT, ERR), OUT: (CHANNEL,), ERR: (CHANNEL,)}
 
 def frame(message) -> bytes:
     return encode(message_to_json(message))
+
+
+ENDED = frame(Ended(3))
 
 
 def messages(data: bytes) -> list:
@@ -56,6 +63,9 @@ class Side:
             order = FIRST.get(number, ())
             line = Line(theirs, reads=far or not one_way, writes=not far or not one_way)
             line.read_after, line.write_after = (order, ()) if far else ((), order)
+            if number == CHANNEL:
+                line.yields_to = (OUT, ERR)
+                line.last_word = LAST_WORD if far else b""
             self.mux.add(number, line)
 
     def read(self, number: int) -> bytes:
@@ -120,7 +130,7 @@ def test_byte_by_byte_all_arrives_and_the_status_last():
         assert wire.far.read(CHANNEL) == b"a job"
 
 
-def test_a_flood_that_nobody_reads_holds_up_neither_orders_nor_others():
+def test_a_flood_that_nobody_reads_holds_up_no_orders():
     with Wire() as wire:
         sent = 0
         for _ in range(300):
@@ -134,15 +144,34 @@ def test_a_flood_that_nobody_reads_holds_up_neither_orders_nor_others():
         for _ in range(5):
             wire.turn(1 << 16)
         assert messages(wire.far.read(STATUS)) == [Interrupt()]
-        assert wire.near.read(CHANNEL) == EVENTS
         os.write(wire.far.ends[STATUS], frame(Exited(0)))
-        taken, status = 0, b""
+        taken, events, status = 0, b"", b""
         for _ in range(100):
             assert not status or taken == sent, "the status came before the output"
+            assert not status or events, "the status came before an event"
             taken += len(wire.near.read(OUT))
+            events += wire.near.read(CHANNEL)
             status += wire.near.read(STATUS)
             wire.turn(1 << 16)
-        assert (taken, messages(status)) == (sent, [Exited(0)])
+        assert (taken, events, messages(status)) == (sent, EVENTS, [Exited(0)])
+
+
+@pytest.mark.parametrize("most", [1, 1 << 16])
+def test_what_a_program_prints_stays_behind_what_it_had_written_past_python(most):
+    """Nothing is read on this side until all has come: the host then reads the channel first."""
+    with Wire() as wire:
+        for number, data in ((OUT, PRINTED), (CHANNEL, EVENTS), (ERR, PRINTED), (CHANNEL, ENDED)):
+            os.write(wire.far.ends[number], data)
+            for _ in range(3):
+                wire.far.mux.step(0)
+        found = []
+        for _ in range(400):
+            wire.turn(most)
+        for _ in range(20):
+            for number in (CHANNEL, OUT, ERR):
+                found += [(number, data)] if (data := wire.near.read(number)) else []
+            wire.turn(most)
+        assert found == [(OUT, PRINTED), (CHANNEL, EVENTS), (ERR, PRINTED), (CHANNEL, ENDED)]
 
 
 def test_the_status_waits_for_output_that_is_still_to_be_read():
@@ -160,6 +189,61 @@ def test_the_status_waits_for_output_that_is_still_to_be_read():
             wire.turn(1 << 17)
         assert taken + len(wire.near.read(OUT)) == size
         assert messages(wire.near.read(STATUS)) == [Exited(0)]
+
+
+@pytest.mark.parametrize("most", [1, 7, 1 << 16])
+def test_the_word_that_a_program_has_ended_comes_after_what_lies_in_its_pipes(most):
+    with Wire() as wire:
+        os.write(wire.far.ends[OUT], PRINTED)
+        os.write(wire.far.ends[ERR], PRINTED * 2)
+        for piece in (EVENTS, ENDED[:9], ENDED[9:]):  # also where it comes in pieces
+            os.write(wire.far.ends[CHANNEL], piece)
+            wire.turn(most)
+        os.write(wire.far.ends[STATUS], frame(Exited(3)))
+        said = dict.fromkeys((STATUS, CHANNEL, OUT, ERR), b"")
+        for _ in range(600):
+            for number in said:
+                said[number] += wire.near.read(number)
+            if said[CHANNEL].endswith(ENDED):
+                assert (said[OUT], said[ERR]) == (PRINTED, PRINTED * 2)
+            assert not said[STATUS] or said[CHANNEL].endswith(ENDED)
+            wire.turn(most)
+        assert said[CHANNEL] == EVENTS + ENDED
+        assert messages(said[STATUS]) == [Exited(3)]
+        os.write(wire.far.ends[CHANNEL], EVENTS)  # a program that says so and goes on
+        for _ in range(100):
+            wire.turn(most)
+        assert wire.near.read(CHANNEL) == EVENTS
+
+
+def test_a_child_that_prints_without_end_does_not_hold_up_the_word_of_the_end():
+    with Wire() as wire:
+        said, taken, sent = b"", 0, 0
+        for turn in range(300):
+            with contextlib.suppress(BlockingIOError):
+                sent += os.write(wire.far.ends[OUT], bytes(1 << 16))
+            if turn == 50:
+                before = sent
+                os.write(wire.far.ends[CHANNEL], ENDED)
+            if turn == 51:
+                os.write(wire.far.ends[CHANNEL], EVENTS)  # and goes on: in order all the same
+            wire.turn(1 << 16)
+            said += wire.near.read(CHANNEL)
+            if ENDED in said:
+                assert taken + len(wire.near.read(OUT)) >= before
+                break
+            with contextlib.suppress(BlockingIOError):
+                taken += len(os.read(wire.near.ends[OUT], 1 << 12))  # no faster than the child
+        for _ in range(5):
+            wire.turn(1 << 16)
+            said += wire.near.read(CHANNEL)
+        assert said == ENDED + EVENTS
+
+
+def test_what_a_program_sends_is_not_taken_for_the_word_of_the_end():
+    text = frame(Ended(0))[4:].decode()
+    assert text.encode().startswith(LAST_WORD)
+    assert LAST_WORD not in encode({"event": "output", "stream": "stdout", "text": text})
 
 
 @pytest.mark.parametrize("gone", [CHANNEL, STATUS, OUT])
@@ -205,7 +289,8 @@ def recorded() -> bytes:
     far = Side(theirs, far=True)
     far.mux.say(MESSAGE, 0, frame(Ready("2.13", "3.11", ())))
     far.mux.say(OPEN, CHANNEL, frame(SpareMade(1)))
-    for number, data in ((CHANNEL, EVENTS), (OUT, PRINTED), (STATUS, frame(Exited(3)))):
+    said = (CHANNEL, EVENTS + ENDED), (OUT, PRINTED), (STATUS, frame(Exited(3)))
+    for number, data in said:
         os.write(far.ends[number], data)
     for number, end in far.ends.items():
         os.close(end)
@@ -223,39 +308,51 @@ def host_sees(stream: bytes) -> tuple[list, bytes, bytes, list]:
     (source, feed), (unread, sink) = os.pipe(), os.pipe()
     os.write(feed, stream)
     os.close(feed)
-    carrier = Carrier(theirs, source, sink)
-    assert carrier.carry(b"") != ""
-    carrier.report_lost("cut")
-    theirs.close()
-    said, ends = b"", []
-    with control:
-        while True:
-            data, received, _, _ = socket.recv_fds(control, 1 << 16, 4)
-            ends += received
-            if not data:
-                break
-            said += data
-    texts = [b"", b"", b"", b""]
-    for i, end in enumerate(ends):
-        with open(end, "rb", buffering=0) as file:
-            while data := file.read(1 << 16):  # to its end: none is left open
-                texts[i] += data
-    for descriptor in (source, unread, sink):
+
+    def carry() -> None:
+        with theirs:
+            carrier = Carrier(theirs, source, sink)
+            assert carrier.carry(b"") != ""
+            carrier.report_lost("cut")
+
+    thread = threading.Thread(target=carry)
+    thread.start()
+    said, texts = b"", {}
+    with control, selectors.DefaultSelector() as selector:
+        selector.register(control, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                if key.fileobj is control:
+                    data, received, _, _ = socket.recv_fds(control, 1 << 16, 4)
+                    said += data
+                    for end in received:
+                        texts[end] = b""
+                        selector.register(end, selectors.EVENT_READ)
+                else:
+                    data = os.read(key.fd, 1 << 16)
+                    texts[key.fd] += data
+                if not data:  # to the end of each: none is left open
+                    selector.unregister(key.fileobj)
+    thread.join()
+    for descriptor in (source, unread, sink, *texts):
         os.close(descriptor)
-    return messages(said), texts[0], texts[2], messages(texts[1])
+    channel, status, out, _ = texts.values() or (b"",) * 4
+    return messages(said), channel, out, messages(status)
 
 
 def test_a_session_cut_at_any_byte_is_whole_or_told_as_lost():
     stream = recorded()
     whole = host_sees(stream)
     expected = [Ready("2.13", "3.11", ()), SpareMade(1)]
-    assert whole == ([*expected, Failed("cut")], EVENTS, PRINTED, [Exited(3)])
+    assert whole == ([*expected, Failed("cut")], EVENTS + ENDED, PRINTED, [Exited(3)])
     for offset in range(len(stream)):
         control, channel, out, status = host_sees(stream[:offset])
         assert control == [*expected[: len(control) - 1], Failed("cut")]
-        assert EVENTS.startswith(channel)
+        assert (EVENTS + ENDED).startswith(channel)
         assert PRINTED.startswith(out)
+        if channel.endswith(ENDED):
+            assert out == PRINTED
         if len(control) == 3 and status[0] == Exited(3):
-            assert (channel, out) == (EVENTS, PRINTED)
+            assert (channel, out) == (EVENTS + ENDED, PRINTED)
         elif len(control) == 3:
             assert status == [Exited(70, sentence="cut")]

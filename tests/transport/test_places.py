@@ -1,6 +1,7 @@
 """What becomes of a run when a place is not there, or goes away: a sentence, and the next run."""
 
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -110,6 +111,47 @@ def test_what_was_sent_long_ago_is_removed(tmp_path):
     assert "has no torch" in failure(place)
     names = sorted(path.name for path in kept.iterdir())
     assert (names[0], names[-1], len(names)) == ("other", "sent-young", 3)
+
+
+def test_who_is_left_alone_while_unpacking_leaves_nothing_behind(tmp_path):
+    stage = subprocess.Popen(
+        ["env", f"XDG_CACHE_HOME={tmp_path}", "sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        bufsize=0,
+    )  # fmt: skip
+    with stage:
+        stage.stdin.write(script(sys.executable, ""))
+        assert b" python " in stage.stdout.readline()
+        stage.stdin.write(b"0" * 64 + b"%012d" % 9 + b"half")
+        assert b" send" in stage.stdout.readline()
+        (work,) = (tmp_path / "tensortutor").iterdir()
+        assert work.name.startswith(f"unpacking-{stage.pid}-{platform.node()}-")
+        stage.stdin.close()
+        stage.wait()
+    assert list((tmp_path / "tensortutor").iterdir()) == []
+
+
+def test_what_was_left_behind_while_unpacking_is_removed(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    node, kept = platform.node(), tmp_path / "tensortutor"
+    stays = {
+        f"unpacking-{os.getpid()}-{node}-abcdefgh": 0.5,  # it may still be at it
+        f"unpacking-{ended.pid}-elsewhere-{node}-abcdefgh": 0.5,  # nobody here can tell
+    }
+    goes = {
+        f"unpacking-{ended.pid}-{node}-abcdefgh": 0.0,
+        f"unpacking-{os.getpid()}-{node}-stuvwxyz": 1.5,  # another process has that number now
+        f"unpacking-{ended.pid}-elsewhere-{node}-stuvwxyz": 1.5,
+    }
+    for name, days in {**stays, **goes}.items():
+        (kept / name / "inside").mkdir(parents=True)
+        then = time.time() - days * 86_400
+        os.utime(kept / name, (then, then))
+    venv.create(tmp_path / "bare", with_pip=False)
+    place = Place("p", ("env", f"XDG_CACHE_HOME={tmp_path}"), python=f"{tmp_path}/bare/bin/python")
+    assert "has no torch" in failure(place)
+    left = {path.name for path in kept.iterdir() if path.name.startswith("unpacking-")}
+    assert left == set(stays)
 
 
 def test_who_leaves_ends_what_has_not_answered(tmp_path):
