@@ -204,6 +204,9 @@ def pytorch(session: Session) -> Iterator[Finding]:
             "there is an NVIDIA driver, but PyTorch sees no GPU",
             "Install a CUDA build of torch, or name an interpreter that has one with --python.",
         )
+    counted = "counted by the kernel: each run has a cgroup of its own"
+    measured = f"measured from /proc: {status.why_no_cgroup}"
+    yield Finding("memory", "ok", measured if status.why_no_cgroup else counted)
     if status.layer == FULL or session.options.sandbox == status.layer:
         yield Finding("sandbox", "ok", status.layer)
     else:
