@@ -73,15 +73,17 @@ def why_no_full(full: Sequence[str] = ()) -> str:
 
     full: the command line to try, which ends with an interpreter's path; without one, that of this
     process's own interpreter. The trial has the arguments of the real run: bubblewrap has several
-    ways to the same namespaces, and not all of them are open to everybody.
+    ways to the same namespaces, and not all of them are open to everybody. Inside it a program must
+    be able to get namespaces of its own, or it would run in a weaker layer than the one told.
     """
     if not sys.platform.startswith("linux"):
         return "namespaces exist on Linux only"
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed (apt-get install bubblewrap)"
+    script = os.path.join(PACKAGE, "worker", "__main__.py")
     try:
         trial = subprocess.run(
-            [*(full or own_full()), "-I", "-S", "-c", ""],
+            [*(full or own_full()), "-I", "-S", script, "try"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:

@@ -50,6 +50,21 @@ def isolate(layer: str) -> bool:
     return True
 
 
+def why_not_isolated() -> str:
+    """Why the runs of the full layer cannot have namespaces of their own here, or "".
+
+    For a process that ends then: it tries. A security module may give namespaces and let nobody
+    mount in them.
+    """
+    if not isolate(FULL):
+        return "a program can have none of its own inside bubblewrap"
+    try:
+        kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
 class Confinement:
     """What shuts one program's process in."""
 
