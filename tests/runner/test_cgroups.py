@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tensortutor.commands.doctor import counted
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.protocol.layers import FULL, LANDLOCK, LIMITS
@@ -187,6 +188,22 @@ def test_the_worker_is_started_so_where_version_2_is(tmp_path, monkeypatch):
     assert sandbox.bubblewrap((), tmp_path).count(sandbox.CGROUP) == 2
 
 
+def test_doctor_says_what_counts():
+    assert counted("") == "counted by the kernel: each run has a cgroup of its own"
+    assert counted("so it is") == "measured from /proc: so it is"
+
+
+def test_the_status_has_what_the_zygote_has_found_out(runner):
+    assert bool(runner.status.why_no_cgroup) == (not made_by(runner))
+
+
+def made_by(runner):
+    """The cgroups of the runs that a Runner's processes wait for."""
+    assert runner._zygote is not None
+    own = read(f"/proc/{runner._zygote._process.pid}/cgroup").rpartition("0::")[2].strip()
+    return list(Path(cgroups.ROOT + os.path.dirname(own)).glob(f"{cgroups.RUN}*"))
+
+
 # --- one for each run ---
 
 
@@ -300,10 +317,7 @@ def counting(runner):
     """A Runner whose runs the kernel counts, and the folder of their cgroups."""
     if reason := runner.status.why_no_cgroup:
         pytest.skip(f"memory is measured from /proc here: {reason}")
-    assert runner._zygote is not None
-    pid = runner._zygote._process.pid
-    own = read(f"/proc/{pid}/cgroup").strip().rpartition(":")[2]
-    return runner, Path(cgroups.ROOT + os.path.dirname(own))
+    return runner, made_by(runner)[0].parent
 
 
 @pytest.mark.parametrize(
