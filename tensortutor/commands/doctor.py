@@ -204,12 +204,20 @@ def pytorch(session: Session) -> Iterator[Finding]:
             "there is an NVIDIA driver, but PyTorch sees no GPU",
             "Install a CUDA build of torch, or name an interpreter that has one with --python.",
         )
+    yield Finding("memory", "ok", counted(status.why_no_cgroup))
     if status.layer == FULL or session.options.sandbox == status.layer:
         yield Finding("sandbox", "ok", status.layer)
     else:
         there = place is not None or shutil.which("bwrap") or sys.platform != "linux"
         advice = "" if there else INSTALL
         yield Finding("sandbox", "note", f"{status.layer}: {status.why}", advice)
+
+
+def counted(why_no_cgroup: str) -> str:
+    """What counts the memory of a run. why_no_cgroup: as in `Status`."""
+    if not why_no_cgroup:
+        return "counted by the kernel: each run has a cgroup of its own"
+    return f"measured from /proc: {why_no_cgroup}"
 
 
 INSTALL = "For the full sandbox: apt-get install bubblewrap"

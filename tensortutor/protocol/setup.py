@@ -75,7 +75,8 @@ class PlaceInfo:
 class Ready:
     """The zygote has imported torch. why_no_card: of a build with CUDA that sees no card, or "".
 
-    place: None on this machine.
+    place: None on this machine. why_no_cgroup: why the memory of a run is measured from /proc, or
+    "" where the kernel counts it in a cgroup.
     """
 
     torch: str
@@ -83,6 +84,7 @@ class Ready:
     devices: tuple[DeviceInfo, ...]
     why_no_card: str = ""
     place: PlaceInfo | None = None
+    why_no_cgroup: str = ""
 
 
 @dataclass(frozen=True)

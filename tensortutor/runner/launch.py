@@ -11,6 +11,7 @@ from tensortutor.runner.sandbox import (
     PACKAGE,
     Layer,
     bubblewrap,
+    cgroup_command,
     choose_layer,
     data_folder,
     own_folders,
@@ -45,7 +46,7 @@ def plan(python: str, wanted: Setup) -> Launch:
     scratch = scratch_folder(Path(wanted.scratch))
     full = [*bubblewrap(readable, scratch, writable), interpreter.path]
     layer = choose_layer(wanted.layer, full)
-    start = full if layer.name == FULL else [interpreter.path]
+    start = cgroup_command(full if layer.name == FULL else [interpreter.path], layer.name)
     return Launch(
         (*start, os.path.join(PACKAGE, "worker", "__main__.py")),
         replace(

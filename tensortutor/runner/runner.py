@@ -36,7 +36,8 @@ class Status:
     because nothing confines a program here; `allow_limits` is the way on. caution: what to know of
     this torch, or "". why_no_card: why a PyTorch with CUDA sees no card, or "". place: where
     programs run, or None for this machine. waiting_for: what has to happen before it can be loaded
-    there, or "". ends_in_s: until the job there ends, None if no end is known.
+    there, or "". ends_in_s: until the job there ends, None if no end is known. why_no_cgroup: as in
+    `protocol.setup.Ready`.
     """
 
     state: str
@@ -52,6 +53,7 @@ class Status:
     place: PlaceInfo | None = None
     waiting_for: str = ""
     ends_in_s: float | None = None
+    why_no_cgroup: str = ""
 
 
 class Runner:
@@ -91,7 +93,7 @@ class Runner:
                 devices=devices_of(zygote.ready.devices), torch=zygote.ready.torch,
                 python=zygote.ready.python, caution=caution(zygote.ready.torch),
                 why_no_card=zygote.ready.why_no_card, place=zygote.ready.place,
-                ends_in_s=zygote.ends_in_s,
+                ends_in_s=zygote.ends_in_s, why_no_cgroup=zygote.ready.why_no_cgroup,
             )  # fmt: skip
 
     @property

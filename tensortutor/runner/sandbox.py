@@ -30,6 +30,10 @@ SYSTEM = (
 """What programs may read of the system. Everything else, homes above all, is not there."""
 
 LANDLOCK_CREATE, LANDLOCK_VERSION = 444, 1
+CGROUPS = "/sys/fs/cgroup/cgroup.controllers"
+"""Where version 2 has the machine for itself."""
+CGROUP = "/sys/fs/cgroup/of this worker"
+"""Stands for a folder that is known only when the worker starts."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +73,17 @@ def why_no_full(full: Sequence[str] = ()) -> str:
 
     full: the command line to try, which ends with an interpreter's path; without one, that of this
     process's own interpreter. The trial has the arguments of the real run: bubblewrap has several
-    ways to the same namespaces, and not all of them are open to everybody.
+    ways to the same namespaces, and not all of them are open to everybody. Inside it a program must
+    be able to get namespaces of its own, or it would run in a weaker layer than the one told.
     """
     if not sys.platform.startswith("linux"):
         return "namespaces exist on Linux only"
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed (apt-get install bubblewrap)"
+    script = os.path.join(PACKAGE, "worker", "__main__.py")
     try:
         trial = subprocess.run(
-            [*(full or own_full()), "-I", "-S", "-c", ""],
+            [*(full or own_full()), "-I", "-S", script, "try"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=10,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
@@ -198,6 +204,18 @@ def library_folders() -> list[str]:
     return [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
 
 
+def cgroup_command(command: list[str], layer: str) -> list[str]:
+    """The same command, in a cgroup that may be divided if this machine gives it one.
+
+    In the full layer that cgroup is mounted writable. Programs have mounts of their own, which
+    cover it; where they cannot have those, Landlock alone keeps them from it.
+    """
+    if not os.path.exists(CGROUPS) or (layer == FULL and why_no_landlock()):
+        return command
+    script = os.path.join(PACKAGE, "worker", "cgroups.py")
+    return [sys.executable, "-I", "-S", script, CGROUP, *command]
+
+
 def bubblewrap(
     readable: tuple[str, ...], scratch: Path, writable: tuple[str, ...] = ()
 ) -> list[str]:
@@ -210,7 +228,7 @@ def bubblewrap(
     proc = ("--bind", "/proc", "/proc") if os.getuid() == 0 else ("--proc", "/proc")
     command = [
         shutil.which("bwrap") or "bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc",
-        "--unshare-net", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "localhost",
+        "--unshare-net", "--unshare-uts", "--hostname", "localhost",
         "--die-with-parent", "--new-session", *proc, "--dev", "/dev",
         "--tmpfs", "/tmp", "--tmpfs", "/dev/shm", "--dir", "/lesson", "--dir", "/run",
     ]  # fmt: skip
@@ -218,6 +236,8 @@ def bubblewrap(
         command += ["--bind-try" if path in writable else "--ro-bind-try", path, path]
     for node in sorted(Path("/dev").glob("nvidia*")):
         command += ["--dev-bind-try", str(node), str(node)]
+    # Not `--unshare-cgroup`: a process can only be moved between cgroups of one namespace.
+    command += ["--bind-try", CGROUP, CGROUP]  # nothing is there until `cgroup_command` names one
     command += ["--bind", str(scratch), str(scratch)]
     # What holds it all together is a folder in memory that every run would share.
     return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"]

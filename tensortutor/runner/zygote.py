@@ -213,7 +213,8 @@ class Zygote:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                 start_new_session=True,
             )  # fmt: skip
-            self._control.sendall(encode(message_to_json(setup)))
+            with contextlib.suppress(BrokenPipeError):  # it has ended: its last words say why
+                self._control.sendall(encode(message_to_json(setup)))
         except OSError as error:
             self._fail(f"{command[0]} cannot be started: {error}")
         finally:
@@ -234,6 +235,8 @@ class Zygote:
                     break
                 for message in decoder.feed(data):
                     self._handle(message_from_json(message), descriptors)
+        except ConnectionResetError:
+            pass  # it ended before it had read everything: its last words say why
         except (OSError, ProtocolError) as error:
             self._fail(f"PyTorch's process cannot be understood: {error}")
         self._control.close()

@@ -52,25 +52,48 @@ def isolate(layer: str) -> bool:
     return True
 
 
+def why_not_isolated() -> str:
+    """Why the runs of the full layer cannot have namespaces of their own here, or "".
+
+    For a process that ends then: it tries. A security module may give namespaces and let nobody
+    mount in them.
+    """
+    if not isolate(FULL):
+        return "a program can have none of its own inside bubblewrap"
+    try:
+        kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
 class Confinement:
     """What shuts one program's process in."""
 
-    def __init__(self, setup: Setup, *, isolated: bool, folder: str) -> None:
-        """isolated: what `isolate` said. folder: the run's own temporary folder."""
+    def __init__(self, setup: Setup, *, isolated: bool, folder: str, cgroups: str = "") -> None:
+        """isolated: what `isolate` said. folder: the run's own temporary folder.
+
+        cgroups: the folder of those of all runs, for no run to see, or "".
+        """
         self._setup = setup
-        self._isolated = isolated
-        self._folder = folder
+        self.isolated = isolated
+        self.folder = folder
+        self._cgroups = cgroups
         self._landlock: kernel.Landlock | None = None
 
     def prepare(self) -> None:
         """Everything that does not depend on the job."""
         if self._setup.layer == LIMITS or not kernel.LINUX:
             return
-        if self._isolated:
+        if self.isolated:
             mount_proc()
             for path in FRESH:
                 self._mount_fresh(path)
-            os.makedirs(self._folder, exist_ok=True)
+            # Its own cgroup is the root of all that it can see of them.
+            kernel.unshare(kernel.CLONE_NEWCGROUP)
+            if self._cgroups:
+                kernel.mount("tmpfs", self._cgroups, "tmpfs", kernel.MS_RDONLY)
+            os.makedirs(self.folder, exist_ok=True)
         elif kernel.landlock_version():
             self._landlock = kernel.Landlock()
             for path in self._setup.readable:
@@ -81,7 +104,7 @@ class Confinement:
                 self._landlock.allow(path, write=True)
             self._landlock.allow("/dev/shm", write=True, make=True)
             self._landlock.allow("/proc/self", write=True)
-            self._landlock.allow(self._folder, write=True, make=True)
+            self._landlock.allow(self.folder, write=True, make=True)
 
     def shut(self, scratch: str, limits: Limits, *, network: bool = False) -> str:
         """Close everything but `scratch` (a name below the setup's folder, or "").
@@ -90,7 +113,7 @@ class Confinement:
         Returns the folder to work in.
         """
         cwd = self._scratch_folder(scratch)
-        if self._isolated:
+        if self.isolated:
             cwd = self._cover_scratch(cwd, limits)
         if kernel.LINUX:
             kernel.drop_capabilities()  # root has them in every layer
@@ -123,7 +146,7 @@ class Confinement:
 
     def _scratch_folder(self, scratch: str) -> str:
         if not scratch:
-            return self._folder
+            return self.folder
         path = os.path.join(self._setup.scratch, os.path.basename(scratch))
         os.makedirs(path, exist_ok=True)
         return path
@@ -134,7 +157,7 @@ class Confinement:
         again = kernel.MS_REMOUNT | kernel.MS_NOSUID | kernel.MS_NODEV
         for path in FRESH:
             kernel.mount("tmpfs", path, "tmpfs", again, size)
-        if cwd == self._folder:
+        if cwd == self.folder:
             kernel.mount("tmpfs", self._setup.scratch, "tmpfs", kernel.MS_RDONLY)
             return cwd
         kernel.mount(cwd, LESSON, "", kernel.MS_BIND | kernel.MS_REC)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from tensortutor.protocol.jobs import Limits
 from tensortutor.protocol.setup import Allow, Exited, Interrupt, Kill, Setup
 from tensortutor.worker import kernel, processes
+from tensortutor.worker.cgroups import RunCgroup, make_cgroup
 from tensortutor.worker.confine import LESSON, Confinement, isolate, make_folder
 from tensortutor.worker.message_socket import MessageSocket
 from tensortutor.worker.spare import become
@@ -33,8 +34,13 @@ LEAST_BYTES = 4096
 """What any file or folder counts for: an empty one takes an inode too."""
 
 
-def keep(setup: Setup, channel: socket.socket, status: socket.socket, out: int, err: int) -> None:
-    """Run in a process of its own, forked from the zygote. Never returns."""
+def keep(
+    setup: Setup, cgroups: str, channel: socket.socket, status: socket.socket, out: int, err: int
+) -> None:
+    """Run in a process of its own, forked from the zygote. Never returns.
+
+    cgroups: the folder in which a cgroup for the run can be made, or "".
+    """
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     isolated = isolate(setup.layer)
@@ -42,6 +48,7 @@ def keep(setup: Setup, channel: socket.socket, status: socket.socket, out: int, 
         # Nobody reads this process's memory. (Not before: mapping users needs the contrary.)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     folder = make_folder(isolated=isolated)
+    cgroup = make_cgroup(cgroups)
     if isolated:
         first = os.fork()
         if first:
@@ -49,19 +56,31 @@ def keep(setup: Setup, channel: socket.socket, status: socket.socket, out: int, 
             os.close(out)
             os.close(err)
             os.waitpid(first, 0)
+            if cgroup is not None:
+                cgroup.remove()
             os._exit(0)
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    Keeper(setup, status, isolated=isolated, folder=folder).watch(channel, out, err)
+    confinement = Confinement(setup, isolated=isolated, folder=folder, cgroups=cgroups)
+    Keeper(setup, status, confinement, cgroup).watch(channel, out, err)
 
 
 class Keeper:
     """The watching loop."""
 
-    def __init__(self, setup: Setup, status: socket.socket, *, isolated: bool, folder: str) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        status: socket.socket,
+        confinement: Confinement,
+        cgroup: RunCgroup | None,
+    ) -> None:
+        """cgroup: where the kernel counts what the run takes; without one it is measured."""
         self._setup = setup
         self._status = status
-        self._isolated = isolated
-        self._folder = folder
+        self._confinement = confinement
+        self._isolated = confinement.isolated
+        self._folder = confinement.folder
+        self._cgroup = cgroup
         self._reason = ""
         self._allowed = Allow(Limits().processes, Limits().file_bytes, Limits().memory_bytes)
         self._next_memory = 0.0
@@ -82,17 +101,25 @@ class Keeper:
             os.set_blocking(descriptor, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
+        hold, hold_end = os.pipe()
         program = os.fork()
         if program == 0:
             signal.set_wakeup_fd(-1)
-            for descriptor in (wakeup, wakeup_end):
+            os.close(hold_end)
+            os.read(hold, 1)  # the keeper closes its end when this process is in its cgroup
+            for descriptor in (wakeup, wakeup_end, hold):
                 os.close(descriptor)
             self._status.close()
             self._hand_over(channel, out, err)
         channel.close()
-        os.close(out)
-        os.close(err)
+        for descriptor in (out, err, hold):
+            os.close(descriptor)
+        self._count(program)
+        os.close(hold_end)
         ended = self._wait(program, wakeup)
+        if self._cgroup is not None and not self._reason:
+            # Nobody was asked: the kernel kills at the limit of memory.
+            self._reason = self._cgroup.exceeded()
         self._clean_up(program)
         self._report(ended)
         os._exit(0)
@@ -109,8 +136,21 @@ class Keeper:
         keep_open = channel.fileno()
         os.closerange(3, keep_open)
         os.closerange(keep_open + 1, 1 << 12)
-        confinement = Confinement(self._setup, isolated=self._isolated, folder=self._folder)
-        become(channel, self._setup, confinement, self._folder)
+        become(channel, self._setup, self._confinement, self._folder)
+
+    def _count(self, program: int = 0) -> None:
+        """Have the kernel hold what is allowed. Where it refuses, memory is measured from here on.
+
+        program: the process to count, if it is not counted yet.
+        """
+        if self._cgroup is None:
+            return
+        try:
+            self._cgroup.limit(self._allowed.memory_bytes, MOST_THREADS)
+            if program:
+                self._cgroup.add(program)
+        except OSError:
+            self._cgroup = None
 
     def _wait(self, program: int, wakeup: int) -> int | None:
         """Until the program's process ends or is to be ended. Its wait status, or None."""
@@ -126,6 +166,7 @@ class Keeper:
             for order in orders:
                 if isinstance(order, Allow):
                     self._allowed = order
+                    self._count()
                     self._most_bytes, self._walk = -1, None
                     self._machine_shared = processes.machine_shared()
                     self._next_memory = self._next_disk = 0.0
@@ -143,6 +184,16 @@ class Keeper:
 
     def _over_limit(self) -> str:
         """The limit that the program has gone over, or ""."""
+        if self._cgroup is not None:
+            over = self._cgroup.exceeded()
+            if not over and self._cgroup.processes() > self._allowed.processes:
+                over = "processes"
+        else:
+            over = self._measure()
+        return over or ("files" if self._too_much_disk() else "")
+
+    def _measure(self) -> str:
+        """As `RunCgroup.exceeded`, from /proc."""
         if processes.too_many(self._allowed.processes, MOST_THREADS):
             return "processes"
         now = time.monotonic()
@@ -152,7 +203,7 @@ class Keeper:
                 return "memory"
             # Measuring takes time: never more than a tenth of it.
             self._next_memory = now + max(MEASURE_EVERY_S, 10 * (time.monotonic() - now))
-        return "files" if self._too_much_disk() else ""
+        return ""
 
     def _too_much_disk(self) -> bool:
         """More on disk than allowed. A walk over many files goes on at the next look."""
@@ -189,6 +240,8 @@ class Keeper:
         if self._isolated:
             return
         # All of its group at once: a program that forks without end cannot outrun that.
+        if self._cgroup is not None:
+            self._cgroup.kill()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(program, signal.SIGKILL)
         deadline = time.monotonic() + LONGEST_CLEAN_UP_S
@@ -196,9 +249,11 @@ class Keeper:
             reap(program)
         shutil.rmtree(self._folder, ignore_errors=True)
         processes.remove_shared_files(self._shared_before)
+        if self._cgroup is not None:
+            self._cgroup.remove()
 
     def _report(self, ended: int | None) -> None:
-        if ended is None:
+        if ended is None or self._reason:
             exited = Exited(137, signal.SIGKILL, self._reason)
         elif os.WIFSIGNALED(ended):
             exited = Exited(128 + os.WTERMSIG(ended), os.WTERMSIG(ended))

@@ -29,6 +29,7 @@ from tensortutor.protocol.setup import (
     message_to_json,
 )
 from tensortutor.worker import kernel
+from tensortutor.worker.cgroups import find_parent
 from tensortutor.worker.confine import remove_stale_folders
 from tensortutor.worker.message_socket import MessageSocket
 
@@ -61,8 +62,9 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
     setup = link.receive()
     if not isinstance(setup, Setup):
         return None
+    cgroups, why_no_cgroup = find_parent()
     try:
-        ready = warm_up(setup)
+        ready = dataclasses.replace(warm_up(setup), why_no_cgroup=why_no_cgroup)
     except Exception as error:
         link.send(Failed(f"PyTorch could not be imported: {type(error).__name__}: {error}"))
         return None
@@ -76,7 +78,7 @@ def serve(control_descriptor: int) -> Callable[[], None] | None:
                 load(order.module)
             make_cheap_to_fork()
             continue
-        newborn = make_spare(control, dataclasses.replace(setup, device=order.device))
+        newborn = make_spare(control, dataclasses.replace(setup, device=order.device), cgroups)
         if newborn is not None:
             return newborn
     return None
@@ -123,10 +125,10 @@ def make_cheap_to_fork() -> None:
     gc.freeze()  # a collection in a child would copy every page that holds an object
 
 
-def make_spare(control: socket.socket, setup: Setup) -> Callable[[], None] | None:
+def make_spare(control: socket.socket, setup: Setup, cgroups: str) -> Callable[[], None] | None:
     """Fork one waiting process and send the host its descriptors.
 
-    Returns None, and in the forked process what it is to do.
+    cgroups: as `keep` takes it. Returns None, and in the forked process what it is to do.
     """
     from tensortutor.worker.keeper import keep
 
@@ -145,7 +147,7 @@ def make_spare(control: socket.socket, setup: Setup) -> Callable[[], None] | Non
             os.close(err)
         except BaseException:
             os._exit(70)  # a child must never come back into the zygote's loop
-        return partial(keep, setup, channel_end, status_end, out_end, err_end)
+        return partial(keep, setup, cgroups, channel_end, status_end, out_end, err_end)
     message = encode(message_to_json(SpareMade(pid)))
     with contextlib.suppress(BrokenPipeError):  # the host is gone; the spare finds that out too
         socket.send_fds(control, [message], [channel.fileno(), status.fileno(), out, err])

@@ -15,11 +15,13 @@ import torch
 
 from tensortutor.protocol.events import Output
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import Setup
 from tensortutor.runner import Device, NoSandbox, Runner, RunnerError, Settings, sandbox, versions
 from tensortutor.runner.devices import choose, devices_of
 from tensortutor.runner.environment import environment
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.sandbox import choose_layer, why_no_full, why_no_landlock, without
+from tensortutor.runner.zygote import Zygote
 from tensortutor.worker import confine, devices
 
 CPU = Device("cpu", "a processor")
@@ -230,6 +232,48 @@ def test_the_layer_is_tried_with_the_arguments_that_it_is_used_with(monkeypatch,
         runner.prepare()
         assert runner.status.layer == "landlock"
         assert "Creating new namespace failed" in runner.status.why
+
+
+CLOSED = """
+from pathlib import Path
+from tensortutor.protocol.events import Output
+from tensortutor.protocol.jobs import Job
+from tensortutor.runner import Runner, Settings
+with Runner(Settings(scratch=Path({scratch!r}), device="cpu")) as runner:
+    runner.prepare()
+    run = list(runner.start(Job("import os; print(os.path.exists('/lesson'))")))
+    print(runner.status.layer, *(event.text.strip() for event in run if isinstance(event, Output)))
+    print(runner.status.why)
+"""
+
+
+@pytest.mark.skipif(bool(why_no_full() or why_no_landlock()), reason="it takes both layers")
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_root_where_user_namespaces_are_closed_is_told_the_layer_that_is_used(tmp_path, allowed):
+    """0: bubblewrap cannot make one; 1: it can, and programs cannot have theirs inside."""
+    program = CLOSED.format(scratch=str(tmp_path))
+    close = f"echo {allowed} > /proc/sys/user/max_user_namespaces || exit 77"
+    done = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", f'{close}; exec "$0" -c "$1"', sys.executable, program],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode == 77:
+        pytest.skip("the number of user namespaces cannot be limited here")
+    used, why = done.stdout.splitlines()
+    assert used == "landlock False", done.stderr
+    assert "user namespaces are closed here" in why
+
+
+def test_a_process_that_ends_before_it_has_listened_says_why():
+    leaves_it_unread = (
+        "import socket, sys\n"
+        "socket.socket(fileno=int(sys.argv[1])).recv(1, socket.MSG_PEEK)\n"
+        "sys.exit('no namespace')"
+    )
+    zygote = Zygote((sys.executable, "-c", leaves_it_unread), Setup("full", ""), os.environ)
+    with pytest.raises(RunnerError, match="ended with status 1: no namespace"):
+        zygote.wait_ready()
+    zygote.close()
 
 
 def test_a_file_in_the_place_of_the_scratch_folder_is_named(tmp_path):
