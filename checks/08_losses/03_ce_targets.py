@@ -155,6 +155,19 @@ def nothing(answer, rng, device):
         expect_close(grad, torch.zeros_like(logits), name="the gradient", hint=EMPTY)
 
 
+@check(
+    "a NaN in scores that count is seen",
+    holds="A NaN in scores that count is not hidden: the loss is NaN then.",
+)
+def visible(answer, rng, device):
+    basic(answer, rng, device)
+    logits, tok = scores(rng, device, 2, 5, 4), texts(device, 2, 5, 4)
+    logits[1, 2, 0] = float("nan")
+    loss = answer.lm_loss(logits, tok, -100)
+    hint = "nan_to_num makes 0 of 0/0, and of a model that has broken. Avoid the 0/0 instead."
+    expect_true(bool(loss.isnan()), f"the loss is {loss.item():.4g}, not NaN", hint=hint)
+
+
 @check("each place gets its own gradient", holds="the mean over all next tokens")
 def gradient(answer, rng, device):
     basic(answer, rng, device)
@@ -162,7 +175,9 @@ def gradient(answer, rng, device):
     tok = texts(device, b, t, v, pad)
     tok[0, -1] = tok[1, 1] = pad  # as many tokens count in each row
     logits = scores(rng, device, b, t, v).requires_grad_()
-    loss = answer.lm_loss(logits, tok, pad)
+    hint = "The tokens are the caller's: masked_fill makes new ones."
+    with expect_unchanged(logits, tok, hint=hint):
+        loss = answer.lm_loss(logits, tok, pad)
     hint = "Compute with torch's operations alone, and detach nothing."
     expect_true(
         isinstance(loss, torch.Tensor) and loss.requires_grad, "the loss has no graph", hint=hint
@@ -304,6 +319,20 @@ def lm_loss(logits, tok, pad):
 def lm_loss(logits, tok, pad):
     tok[:, 0] = -100
     return mean_of(logits[:, :-1], tok[:, 1:], pad)
+
+
+@mutant("makes 0 of every NaN", caught_by=visible)
+def lm_loss(logits, tok, pad):
+    z, y = logits[:, :-1].flatten(0, 1), tok[:, 1:].flatten()
+    return F.cross_entropy(z, y, ignore_index=pad).nan_to_num()
+
+
+@mutant("writes -100 over the caller's padding", caught_by=gradient)
+def lm_loss(logits, tok, pad):
+    tok[tok == pad] = -100
+    z, y = logits[:, :-1].flatten(0, 1), tok[:, 1:].flatten()
+    total = F.cross_entropy(z, y, reduction="sum")
+    return total / (y != -100).sum().clamp(min=1)
 
 
 @hinted(1, reaches=square)

@@ -82,6 +82,9 @@ def batch(answer, rng, device):
         t[0] = 0
         t[0, 0, 0] = 1  # a small organ among large ones
         compare(answer, z, t, OWN)
+        t[-1] = 0
+        hint = "An image with nothing on it is one of the images of the mean, and counts like them."
+        compare(answer, z, t, hint)
 
 
 @check(
@@ -289,6 +292,14 @@ def dice_loss(logits, target, eps=1.0):
     if not logits.requires_grad:
         return soft(torch.logit(logits.sigmoid_()), target, eps).mean()
     return soft(logits, target, eps).mean()
+
+
+@mutant("leaves images with nothing on them out of the mean", caught_by=batch)
+def dice_loss(logits, target, eps=1.0):
+    p, t = logits.sigmoid(), target.to(logits.dtype)
+    dice = (2 * (p * t).sum((1, 2)) + eps) / (p.sum((1, 2)) + t.sum((1, 2)) + eps)
+    some = t.sum((1, 2)) > 0
+    return 1 - (dice[some].mean() if some.any() else dice.mean())
 
 
 @hinted(1, reaches=value)
