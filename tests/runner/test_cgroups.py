@@ -193,15 +193,30 @@ def test_doctor_says_what_counts():
     assert counted("so it is") == "measured from /proc: so it is"
 
 
+PATIENCE_S = 60.0
+
+
 def test_the_status_has_what_the_zygote_has_found_out(runner):
-    assert bool(runner.status.why_no_cgroup) == (not made_by(runner))
+    made = set(parent_of(runner).glob(f"{cgroups.RUN}*"))
+    if runner.status.why_no_cgroup:
+        assert not made
+    else:
+        await_that(lambda: any(parent_of(runner).glob(f"{cgroups.RUN}*")))
 
 
-def made_by(runner):
-    """The cgroups of the runs that a Runner's processes wait for."""
+def parent_of(runner):
+    """The folder with the cgroups of a Runner's runs, where it has any."""
     assert runner._zygote is not None
     own = read(f"/proc/{runner._zygote._process.pid}/cgroup").rpartition("0::")[2].strip()
-    return list(Path(cgroups.ROOT + os.path.dirname(own)).glob(f"{cgroups.RUN}*"))
+    return Path(cgroups.ROOT + os.path.dirname(own))
+
+
+def await_that(holds):
+    """Wait until something is so: no event tells of the processes that wait."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 # --- one for each run ---
@@ -308,7 +323,6 @@ for start in range(0, len(area), 4096):
     area[start] = 1
 print("survived")
 """
-PATIENCE_S = 60.0
 FORKS = "import os, time\nfor _ in range(5):\n    os.fork()\ntime.sleep(1000)\n"
 
 
@@ -317,7 +331,7 @@ def counting(runner):
     """A Runner whose runs the kernel counts, and the folder of their cgroups."""
     if reason := runner.status.why_no_cgroup:
         pytest.skip(f"memory is measured from /proc here: {reason}")
-    return runner, made_by(runner)[0].parent
+    return runner, parent_of(runner)
 
 
 @pytest.mark.parametrize(
@@ -333,10 +347,8 @@ def test_the_kernel_ends_a_run_and_nothing_stays(counting, program, outcome):
     *_, finished = run
     assert isinstance(finished, Finished)
     assert finished.outcome == outcome, finished
-    deadline = time.monotonic() + PATIENCE_S
-    while before <= set(parent.glob(f"{cgroups.RUN}*")):
-        assert time.monotonic() < deadline, before
-        time.sleep(0.005)
+    assert before
+    await_that(lambda: not before <= set(parent.glob(f"{cgroups.RUN}*")))
 
 
 def test_a_program_cannot_change_its_cgroup(counting):
