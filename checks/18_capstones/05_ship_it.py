@@ -1,4 +1,4 @@
-"""Judges lessons/18_capstones/03_ship_it.md."""
+"""Judges lessons/18_capstones/05_ship_it.md."""
 
 import contextlib
 import functools
