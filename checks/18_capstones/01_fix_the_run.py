@@ -319,7 +319,8 @@ def labels(answer, rng, device):
     x = x.clamp(-1, 1)
     x[torch.arange(len(x), device=device), y - 1] += 3
     got = answer.predict(Table().to(device), x)
-    expect_shape(got, (len(x),), name="what predict returns")
+    hint = "argmax along dimension 1: one label for each row."
+    expect_shape(got, (len(x),), name="what predict returns", hint=hint)
     expect_close(got, y, name="the labels", hint=BACK)
 
 
@@ -428,7 +429,10 @@ def accuracy(answer, rng, device):
     expect_equal(answer.x.dtype, torch.float32, name="the dtype of x")
     expect_equal(answer.x.max().item(), 1.0, name="the largest number in x")
     expect_equal(answer.y.unique().tolist(), list(range(1, 11)), name="the labels in y")
-    right = answer.predict(answer.model, answer.x[1197:]) == answer.y[1197:]
+    got, wanted = answer.predict(answer.model, answer.x[1197:]), answer.y[1197:]
+    hint = "argmax along dimension 1: one label for each row."
+    expect_shape(got, wanted.shape, name="what predict returns for the last 600 rows", hint=hint)
+    right = got == wanted
     share = right.float().mean().item()
     expect_true(share > 0.9, f"the accuracy is {share:.3f}", hint="Ask each part for its number.")
     for a, b in zip(answer.model.parameters(), whole_run(answer).parameters(), strict=True):
@@ -667,6 +671,12 @@ def predict(model, x):
 def predict(model, x):
     with torch.no_grad():
         return model(x).amax(1)
+
+
+@mutant("finds the best row of each class", caught_by=accuracy)
+def predict(model, x):
+    with torch.no_grad():
+        return model(x).argmax(0) + 1
 
 
 @accepted("the hidden layers in a Sequential")

@@ -124,7 +124,8 @@ def _page(session: Session, lesson: Lesson) -> "Page":
     from tensortutor.commands.render import Page
 
     given = session.progress.answers(lesson.id)
-    return Page(session.printer, lesson, given, session.again(lesson))
+    again, begins = session.again(lesson), session.workspace.begins_with
+    return Page(session.printer, lesson, given, again, begins)
 
 
 def _show_chapter(session: Session, chapter: Chapter) -> int:
@@ -151,7 +152,7 @@ def _show_solution(session: Session, lesson: Lesson, spoil: bool) -> int:
             f"The solution of {lesson.id} is shown when you have passed it, or with --spoil. "
             f"A hint may do: tensortutor hint {lesson.id}{session.again(lesson)}"
         )
-    session.printer.line((lesson.task.solution or "").rstrip("\n"))
+    session.printer.line(lesson.solution.rstrip("\n"))
     return 0
 
 

@@ -38,7 +38,7 @@ def _differences(session: Session, lesson: Lesson, file: str | None) -> None:
     printer = session.printer
     index = lesson.steps.index(lesson.task)
     own = read_source(Path(file)) if file else session.workspace.load(lesson, index)
-    pairs = beside(own, lesson.task.solution or "")
+    pairs = beside(own, lesson.solution)
     if not differs(pairs):
         printer.line("Line by line, your code is the solution of the course.")
         return

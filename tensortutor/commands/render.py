@@ -17,7 +17,6 @@ from tensortutor.course.material import (
     Pane,
     Prose,
     Quiz,
-    Step,
     Try,
 )
 from tensortutor.course.model import JUDGED, Lesson
@@ -77,7 +76,8 @@ class Page(Writer):
     """Renders parts of a lesson as lines.
 
     given: the learner's answers, (step, quiz) -> (answer, correct), counted from 0. again: options
-    that the commands named on it need, each after a space.
+    that the commands named on it need, each after a space. begins: the code that a step begins with
+    for this learner; None: as the lesson's file has it.
     """
 
     def __init__(
@@ -86,9 +86,11 @@ class Page(Writer):
         lesson: Lesson,
         given: dict[tuple[int, int], tuple[str, bool]],
         again: str = "",
+        begins: Callable[[Lesson, int], str] | None = None,
     ) -> None:
         super().__init__(printer)
         self._lesson = lesson
+        self._begins = begins
         self._given = given
         self._again = again
 
@@ -129,7 +131,7 @@ class Page(Writer):
     def pane(self, pane: Pane, index: int) -> Iterator[str]:
         """The code of a step, and what to do with it."""
         lesson = self._lesson
-        yield from self.code(pane.source)
+        yield from self.code(self._begins(lesson, index) if self._begins else pane.source)
         yield ""
         if pane.on_cuda:
             yield from self.prose(Prose(pane.on_cuda, pane.line))
@@ -183,10 +185,6 @@ class Page(Writer):
         given = self._given.get((index, number))
         if given is not None:
             yield f"You answered {given[0]}, which is {'right' if given[1] else 'not right'}."
-
-    def solution(self, step: Step) -> Iterator[str]:
-        """The author's answer."""
-        yield from self.code(step.solution or "")
 
 
 _BLOCKS: dict[type, Callable[[Page, Any, int], Iterator[str]]] = {

@@ -107,12 +107,11 @@ def _fresh(session: Session, name: str) -> int:
     lesson = session.lesson(name)
     if lesson.id not in session.progress.passed():
         raise Refused(f"{lesson.id} has not been passed yet: there is nothing to repeat.")
-    pane = lesson.task.pane
-    assert pane is not None  # the task is the step with code
     stamp = f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}"
     path = session.paths.home / "review" / f"{lesson.slug}-{stamp}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, pane.source)
+    begins_with = session.workspace.begins_with(lesson, lesson.steps.index(lesson.task))
+    write_atomic(path, begins_with)
     session.printer.line(str(path))
     session.printer.note(f"Check it with: tensortutor check {lesson.id} {path}")
     return 0

@@ -194,7 +194,7 @@ def check_once(
     # Of a check that is given up nothing is summed up.
     events = (e for e in heard if not (given_up and isinstance(e, (Judged, Finished))))
     judged = _judge(session, session.explained(events), again, every)
-    return None if given_up else _keep(session, lesson, judged, file)
+    return None if given_up else _keep(session, lesson, judged, file, source)
 
 
 def _answer(session: Session, lesson: Lesson, file: str | None) -> tuple[str, str, str]:
@@ -284,11 +284,11 @@ def _missing(session: Session, judged: Judged) -> Iterator[str]:
         yield from failed_lines(judged.missing, why, session.printer)
 
 
-def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None) -> int:
+def _keep(session: Session, lesson: Lesson, judged: Judged, file: str | None, source: str) -> int:
     """Record the attempt. What the checks said counts even if it cannot be kept."""
     said: dict[str, None] = {}  # each sentence once: what one write could not keep, none can
     work = session.lesson_session(lesson, lesson.steps.index(lesson.task), said.setdefault)
-    opened = work.judge(judged)
+    opened = work.judge(judged, source)
     for sentence in said:
         session.printer.note(sentence)
     if session.json:

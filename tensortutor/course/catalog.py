@@ -2,14 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortutor.course.course_toml import Entry, read_contents
 from tensortutor.course.frontmatter import FrontMatter, read_front_matter, requires_line
 from tensortutor.course.model import Chapter, Course, Lesson
-from tensortutor.course.prerequisites import prerequisite_problems
+from tensortutor.course.prerequisites import continued_problem, prerequisite_problems
 from tensortutor.course.problems import CourseError, Problem, Report, listed, nearest
 from tensortutor.course.read_file import read_course_file
 
@@ -69,12 +70,14 @@ def open_course(root: Path) -> Course:
     """
     contents, problems = read_contents(root)
     chapters = []
+    before: dict[str, Lesson] = {}
     for entry in contents.entries:
         lessons = []
         for path in _files(entry.folder):
             if named := LESSON.fullmatch(path.name):
-                lesson, found = _front_matter_only(root, path, f"{entry.id}/{named[2]}")
+                lesson, found = _front_matter_only(root, path, f"{entry.id}/{named[2]}", before)
                 lessons.append(lesson)
+                before[lesson.id] = lesson
                 problems += found
         if lessons:
             chapters.append(
@@ -92,8 +95,10 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _front_matter_only(root: Path, path: Path, id: str) -> tuple[Lesson, list[Problem]]:
-    """A lesson of which only the front matter has been read."""
+def _front_matter_only(
+    root: Path, path: Path, id: str, before: Mapping[str, Lesson]
+) -> tuple[Lesson, list[Problem]]:
+    """A lesson of which only the front matter has been read. before: those before it, by id."""
     name = path.relative_to(root).as_posix()
     report = Report(name)
     data = read_course_file(path, report)
@@ -119,7 +124,8 @@ def _front_matter_only(root: Path, path: Path, id: str) -> tuple[Lesson, list[Pr
 
         return read_shows(_check_file_of(root, path))
 
-    return Lesson.later(read, shows, id=id, path=path, **vars(front)), report.problems
+    known = {**vars(front), "continued": before.get(front.continues)}
+    return Lesson.later(read, shows, id=id, path=path, **known), report.problems
 
 
 def load_course(root: Path, *, thorough: bool = False) -> Course:
@@ -137,8 +143,9 @@ def read_course(root: Path, *, thorough: bool = True) -> tuple[Course, tuple[Pro
     """What can be made out of the course in `root`, and everything that is wrong with it."""
     contents, problems = read_contents(root)
     chapters = []
+    before: dict[str, Lesson] = {}
     for entry in contents.entries:
-        lessons, found = _read_chapter(root, entry, thorough)
+        lessons, found = _read_chapter(root, entry, thorough, before)
         problems += found
         if lessons:
             chapters.append(
@@ -212,8 +219,11 @@ def _near(name: str, course: Course) -> str:
     return f"The nearest: {listed(near)}."
 
 
-def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson], list[Problem]]:
-    """The lessons of one folder, in order."""
+def _read_chapter(
+    root: Path, entry: Entry, thorough: bool, before: dict[str, Lesson]
+) -> tuple[list[Lesson], list[Problem]]:
+    """The lessons of one folder, in order. before: those of the chapters before, by id; they are
+    added to it."""
     from tensortutor.course.parse import parse_lesson
     from tensortutor.course.second_edition import edition_problems
 
@@ -238,6 +248,12 @@ def _read_chapter(root: Path, entry: Entry, thorough: bool) -> tuple[list[Lesson
             problems += [*shown.problems, *found]
             continue
         lesson, wrong = parse_lesson(data, f"{entry.id}/{slug}", judge, path, root)
+        lesson = replace(lesson, continued=before.get(lesson.continues))
+        if unfit := continued_problem(lesson):
+            line = requires_line(data.decode("utf-8", "replace"), lesson.continues)
+            wrong.append(Problem(shown.path, line, unfit))
+            lesson = replace(lesson, continued=None)
+        before[lesson.id] = lesson
         lessons.append(lesson)
         problems += [*shown.problems, *wrong, *found]
         if thorough and not wrong and not found:

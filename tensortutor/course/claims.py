@@ -164,12 +164,12 @@ class _Maker:
 
     def judged(self, task: Step) -> Iterator[Trial]:
         """The starter fails, the solution passes, variants and shortcuts are told apart."""
-        pane, solution = task.pane, task.solution
-        if pane is None or solution is None:
+        pane = task.pane
+        if pane is None or task.solution is None:
             return  # a lesson without them was reported when it was read
-        judge = self.lesson.judge
+        judge, solution = self.lesson.judge, self.lesson.solution
         starter = Claim(pane.line, "the starter fails a check", rejected)
-        yield self._wrong(starter, pane.source, judge.checks)
+        yield self._wrong(starter, self.lesson.program(pane.source), judge.checks)
         yield self._right(task.solution_line, "the solution", solution)
         for mutant in judge.mutants:
             what = f"the mutant {mutant.name!r} is caught by {mutant.caught_by!r}"
@@ -198,7 +198,9 @@ class _Maker:
 
     def _right(self, line: int, what: str, source: str, variant: str = "") -> Trial:
         """A right answer, with all seeds in one run. A variant stands in the check file."""
-        holds = passes(0 if variant else line)
+        # Lines of a program that goes on with another lesson's are not those of the fence.
+        elsewhere = variant or self.lesson.continued is not None
+        holds = passes(0 if elsewhere else line)
         claim = Claim(line, f"{what} passes with {len(self.seeds)} seeds", holds, bool(variant))
         return self.trial(self.check(source, self.seeds, variant), claim)
 

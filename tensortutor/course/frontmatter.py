@@ -35,6 +35,11 @@ def is_ids(value: Any) -> bool:
     return is_texts(value) and all(ID.fullmatch(item) for item in value)
 
 
+def is_id(value: Any) -> bool:
+    """A lesson's id."""
+    return isinstance(value, str) and ID.fullmatch(value) is not None
+
+
 def is_table(value: Any) -> bool:
     """A TOML table."""
     return isinstance(value, dict)
@@ -55,6 +60,7 @@ KEYS = {
     "goal": TEXT,
     "requires": Key(is_ids, 'a list of ids such as "autograd/graph_and_leaves"'),
     "minutes": Key(is_minutes, f"a whole number from 1 to {MOST_MINUTES}", required=False),
+    "continues": Key(is_id, 'the id of a lesson such as "capstones/ship_it"', required=False),
     "device": Key(is_device, '"any", "cpu", "cuda" or "ranks:N" with N from 2 to 8'),
     "limits": Key(is_table, "a table", required=False),
     "edition": Key(is_edition, "1 or 2", required=False),
@@ -70,6 +76,7 @@ class FrontMatter:
     title: str = ""
     goal: str = ""
     requires: tuple[str, ...] = ()
+    continues: str = ""
     minutes: int = 1
     device: str = "any"
     limits: tuple[tuple[str, float], ...] = ()

@@ -51,7 +51,7 @@ def key_lines(lesson: Lesson, shown: Sequence[str]) -> Iterator[tuple[int, str]]
     the solution is looked at on its own, and so are the statements outside of them.
     """
     task = lesson.task
-    starter = task.pane.source if task.pane is not None else ""
+    starter = lesson.program(task.pane.source) if task.pane is not None else ""
     given = {call for _, calls in statements(starter) for call in calls}
     allowed = {name.rpartition(".")[2] for name in shown}
     for name, calls in definitions(task.solution or ""):

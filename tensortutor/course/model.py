@@ -20,7 +20,9 @@ JUDGED = ("fix", "exercise")
 class Lesson:
     """One lesson file and its judge. id: chapter/lesson, without the numbers.
 
-    edition: which rules it follows. long: why it may take longer than others, or "".
+    edition: which rules it follows. long: why it may take longer than others, or "". continues: the
+    id of the lesson whose program its exercise goes on with, or ""; continued: that lesson, None as
+    well if the course has none of this id before this one.
 
     A lesson made by `later` reads its steps, its judge and what it shows when they are first asked
     for: the list of lessons needs none of them.
@@ -38,6 +40,8 @@ class Lesson:
     limits: tuple[tuple[str, float], ...] = ()
     edition: int = 1
     long: str = ""
+    continues: str = ""
+    continued: Lesson | None = None
 
     @classmethod
     def later(
@@ -88,6 +92,22 @@ class Lesson:
     def task(self) -> Step:
         """The step that the checks judge: the one with an exercise or a program to fix."""
         return next(s for s in self.steps if s.pane is not None and s.pane.kind in JUDGED)
+
+    def program(self, part: str, earlier: str | None = None) -> str:
+        """The whole program that a starter, a solution or another answer of this lesson is part of.
+
+        part: what the lesson's file holds of it. earlier: the program that it goes on with; None
+        for the solution of the lesson that this one continues.
+        """
+        if self.continued is None:
+            return part
+        before = self.continued.solution if earlier is None else earlier
+        return f"{before.rstrip()}\n\n\n# New in {self.id}\n\n{part}"
+
+    @property
+    def solution(self) -> str:
+        """The author's answer to the task, as a whole program."""
+        return self.program(self.task.solution or "")
 
 
 @dataclass(frozen=True)

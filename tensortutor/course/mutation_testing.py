@@ -107,7 +107,10 @@ def here(lessons: Iterable[Lesson], device: str) -> list[Lesson]:
 
 
 def mutants(lesson: Lesson) -> tuple[Mutant, ...]:
-    """The mutants of a lesson's solution. Raises LibraryMissing."""
+    """The mutants of a lesson's solution; of one that continues another, those of what is new.
+
+    Raises LibraryMissing.
+    """
     return mutants_of(lesson.task.solution or "", lesson.judge.source)
 
 
@@ -122,14 +125,14 @@ class _Hunt:
         self._job_pool = job_pool
         self._mutants = mutants(lesson)
         # First in, first out: whatever waits for the solution's run stands behind it.
-        self._right = pool.submit(job_pool.run, self._job(lesson.task.solution or ""))
+        self._right = pool.submit(job_pool.run, self._job(lesson.solution))
         self._runs = [pool.submit(self._judge, mutant) for mutant in self._mutants]
 
     def fates(self) -> Iterator[Fate]:
         """What became of each mutant, then what is wrong with the declarations."""
         line = self._lesson.task.solution_line
         record, _ = self._right.result()
-        fault = passes(line)(record)
+        fault = passes(0 if self._lesson.continued is not None else line)(record)
         if fault is not None:
             message = f"no mutants of a solution that fails: {fault.message}"
             yield Unsound(self._lesson.id, self._shown(), fault.line or line, message)
@@ -155,7 +158,7 @@ class _Hunt:
         if passes(0)(right) is not None:
             return right, 0.0  # nobody will ask
         wall_s = max(WALL_S, SLOWER * seconds)
-        return self._job_pool.run(self._job(mutant.source, wall_s))
+        return self._job_pool.run(self._job(self._lesson.program(mutant.source), wall_s))
 
     def _fate(self, mutant: Mutant, run: "Future[tuple[Record, float]]") -> Fate:
         record, seconds = run.result()

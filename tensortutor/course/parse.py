@@ -39,6 +39,7 @@ def parse_lesson(
         title=front.title,
         goal=front.goal,
         requires=front.requires,
+        continues=front.continues,
         minutes=front.minutes,
         edition=front.edition,
         long=front.long,

@@ -134,10 +134,11 @@ class EditedFiles(Generic[K]):
         on_disk = self._store.load(key)
         if on_disk not in (self._known.get(key, on_disk), text):
             folder = self._store.put_aside(key)
-            self._report(
-                f"{self._store.path(key).name} was changed by another program as well. "
-                f"Its version is kept in {folder}."
-            )
+            if folder is not None:  # None: there is no file, and what stands for it is another one
+                self._report(
+                    f"{self._store.path(key).name} was changed by another program as well. "
+                    f"Its version is kept in {folder}."
+                )
         watch = self._watch(key)
         self._store.save(key, text)
         watch.accept()

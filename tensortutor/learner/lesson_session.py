@@ -242,13 +242,17 @@ class LessonSession:
         """Whether the lesson is passed, or known without."""
         return self.is_passed or self.lesson.id in credit(self.course, self._history)
 
-    def judge(self, event: Judged) -> tuple[Lesson, ...]:
+    def judge(self, event: Judged, source: str = "") -> tuple[Lesson, ...]:
         """The checks have spoken. Returns the lessons that this opens; `shown` has those known.
 
-        Whoever only reads has nothing checked: `begin` comes first.
+        source: the code that was checked. It is kept where it passed and another lesson goes on
+        with it. Whoever only reads has nothing checked: `begin` comes first.
         """
         if self.reading:
             return ()
+        continued = {one.continues for one in self.course.lessons}
+        if event.ok and source and self.lesson.id in continued:
+            self._keep(lambda: self._workspace.keep_passed(self.lesson, source))
         opened = self._judge(event)
         self.share()
         return opened
@@ -389,6 +393,10 @@ class LessonSession:
         return guesses(self.step.quizzes, given, probed)
 
     # Code
+
+    def begins_with(self) -> str:
+        """The code that this step begins with, "" if that cannot be told."""
+        return self._tried(lambda: self._workspace.begins_with(self.lesson, self.index), "")
 
     @property
     def has_code(self) -> bool:

@@ -74,12 +74,12 @@ def notebook(lesson: Lesson, code: Callable[[int], str], passed: bool) -> Notebo
     if lesson.device.startswith("ranks:"):
         cells.append(v4.new_markdown_cell(RANKS.format(id=lesson.id)))
     cells.append(v4.new_code_cell(_preamble(lesson)))
-    if any("tensortutor.lab" in source for source in _sources(lesson)):
+    own = {index: code(index) for index, step in enumerate(lesson.steps) if step.pane is not None}
+    if any("tensortutor.lab" in source for source in (*_sources(lesson), *own.values())):
         cells.append(v4.new_code_cell(_drawing(), metadata=HIDDEN))
     for index, step in enumerate(lesson.steps):
         cells.append(v4.new_markdown_cell(f"## {step.title}"))
-        own = code(index) if step.pane is not None else ""
-        cells += _cells(lesson, step, own, passed)
+        cells += _cells(lesson, step, own.get(index, ""), passed)
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"  # the same each time: the file can be compared
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}

@@ -15,6 +15,9 @@ from tensortutor.learner.paths import Paths
 if TYPE_CHECKING:
     from tensortutor.course.material import Pane
 
+NOT_WRITTEN = "# You have written nothing in {id} yet: this is its solution.\n\n"
+"""Stands above a program that goes on with a lesson that the learner has left out."""
+
 
 def file_name(lesson: Lesson, step: int) -> str:
     """What a step's code is called: `<slug>.py` if it is judged, else `<slug>_<step from 1>.py`.
@@ -49,11 +52,41 @@ class Workspace:
 
         Raises StorageError if there is a file that cannot be read as text.
         """
-        path = self.path(lesson, step)
+        text = self._read(self.path(lesson, step), lesson)
+        return self.begins_with(lesson, step) if text is None else text
+
+    def begins_with(self, lesson: Lesson, step: int) -> str:
+        """The code that a step begins with.
+
+        The exercise of a lesson that continues another begins with what the learner wrote there:
+        the code that passed last, else what its file holds, else the solution, and a remark that
+        says so. Raises StorageError if that cannot be read.
+        """
+        pane, before = _pane(lesson, step), lesson.continued
+        if before is None or pane.kind not in JUDGED:
+            return pane.source
+        task = self.path(before, before.steps.index(before.task))
+        for path in (self._passed(before), task):
+            if (text := self._read(path, before)) is not None:
+                return lesson.program(pane.source, text)
+        return NOT_WRITTEN.format(id=before.id) + lesson.program(pane.source)
+
+    def keep_passed(self, lesson: Lesson, text: str) -> None:
+        """Keep the code that passed a lesson's checks, for one that continues the lesson.
+
+        It lies beside the file, which may change afterwards. Raises StorageError.
+        """
+        write_atomic(self._passed(lesson), text)
+
+    def _passed(self, lesson: Lesson) -> Path:
+        return self.folder(lesson) / f"{lesson.slug}_passed.py"
+
+    def _read(self, path: Path, lesson: Lesson) -> str | None:
+        """The text of a lesson's file, None if there is none. Raises StorageError."""
         try:
             return read_file(path).decode("utf-8-sig")
         except FileNotFoundError:
-            return _pane(lesson, step).source
+            return None
         except OSError as error:
             raise StorageError(f"{path} cannot be read: {reason(error)}.") from None
         except UnicodeDecodeError as error:
@@ -76,12 +109,12 @@ class Workspace:
         """
         path = self.path(lesson, step)
         if not path.exists():
-            self.save(lesson, step, _pane(lesson, step).source)
+            self.save(lesson, step, self.begins_with(lesson, step))
         return path
 
     def edited(self, lesson: Lesson, step: int) -> bool:
         """Whether the learner has changed the step's code."""
-        return self.load(lesson, step) != _pane(lesson, step).source
+        return self.load(lesson, step) != self.begins_with(lesson, step)
 
     def reset(
         self, lesson: Lesson, step: int | None = None, *, keep: Path | None = None

@@ -45,6 +45,7 @@ class RunController:
         self._tutor = tutor
         self._may_run = may_run
         self._once_more = False
+        self._checked = ""
         self._runs = ScreenRuns(editor, results, keybar, tutor, self._save, started, session.lesson)
         self._limits_gate = LimitsGate(tutor)
 
@@ -85,6 +86,7 @@ class RunController:
         name, limits = self._editor.file_name, self._tutor.limits
         raised = not self._limits_gate.asked(self._lesson)
         job = check_job(self._lesson, self._editor.text, name, seed, limits, raised=raised)
+        self._checked = job.source
         self._runs.start(job, checking=True)
 
     def stop(self) -> None:
@@ -119,7 +121,7 @@ class RunController:
                 self._judged(event)
 
     def _judged(self, event: Judged) -> None:
-        opened = self._session.judge(event)
+        opened = self._session.judge(event, self._checked)
         if not event.ok:
             return
         course = self._session.course

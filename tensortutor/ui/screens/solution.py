@@ -20,7 +20,7 @@ class SolutionPage(Page):
 
     def __init__(self, lesson: Lesson, own: str) -> None:
         """own: the learner's program."""
-        pairs = beside(own, lesson.task.solution or "")
+        pairs = beside(own, lesson.solution)
         words = Static(OTHER if differs(pairs) else EQUAL, classes="dim", markup=False)
         super().__init__("Another way", words, Comparison(pairs), *_mistakes(lesson))
 

@@ -38,7 +38,7 @@ class TeachSession(LessonSession):
         pane = self.step.pane
         if pane is None:
             return ()
-        return (pane.source,) if pane.kind in JUDGED else statements(pane.source)
+        return (self.begins_with(),) if pane.kind in JUDGED else statements(pane.source)
 
     def pieces_in(self, text: str) -> int:
         """How many pieces a text holds. Who has changed them is shown no more of them."""

@@ -1,29 +1,25 @@
-"""Judges lessons/18_capstones/02_gpt_resumes.md."""
+"""Judges lessons/18_capstones/04_gpt_resumes.md."""
 
+import contextlib
 import functools
 import inspect
-import io
 import os
 import pathlib
 import resource
-import shutil
 import signal
 import tempfile
 
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.lr_scheduler import CosineAnnealingLR
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from tensortutor.checking import (
     accepted,
-    background,
     check,
     expect_close,
     expect_equal,
-    expect_shape,
     expect_true,
     fail,
     hinted,
@@ -32,22 +28,14 @@ from tensortutor.checking import (
 )
 from tensortutor.lab import data
 
-background("Four things are missing.", "A check ends a process with SIGKILL")
-
-key_line_shown("replace", because="the step before shows what it is for; the exercise uses it")
 key_line_shown("set_rng_state", because="a part of five that are to be found")
 key_line_shown("get_rng_state", because="a part of five that are to be found")
 
-MASK = "Give `blocks` a mask that is True where a position may not look: above the diagonal."
-BESIDE = 'Write to a file beside it, such as f"{path}.new", and rename that with os.replace.'
 PARTS = (
     "A checkpoint has five parts: model, optimizer, schedule, the state of the random numbers, "
     "and the next step."
 )
-CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 0.5) between backward and step."
-
-
-SAME = "Change the four things alone: batches, seed, optimizer and schedule stay as they are."
+SAME = "Take the steps with step, on what parts returns: nothing else changes the run."
 EVERY = 3
 """It saves after so many steps."""
 STEPS = 7
@@ -95,14 +83,11 @@ def once(work):
 def whole(train):
     """A run of STEPS that nobody stops.
 
-    Returns what train returned, and of each step of the optimizer the norm of the gradient and the
-    learning rate.
+    Returns what train returned, and the learning rate of each step of the optimizer.
     """
-    norms, rates = [], []
+    rates = []
 
     def taken(opt, *_):
-        grads = [p.grad for group in opt.param_groups for p in group["params"]]
-        norms.append(torch.stack([g.norm() for g in grads if g is not None]).norm().item())
         rates.append(float(opt.param_groups[0]["lr"]))
 
     handle = register_optimizer_step_pre_hook(taken)
@@ -111,7 +96,7 @@ def whole(train):
             model, losses = train(os.path.join(place, "whole.pt"), STEPS)
     finally:
         handle.remove()
-    return model, losses, norms, rates
+    return model, losses, rates
 
 
 def same(a, b, what, hint=PARTS):
@@ -121,139 +106,18 @@ def same(a, b, what, hint=PARTS):
         expect_true(torch.equal(x, y), f"{what}: {name} differs by up to {gap:.1e}", hint=hint)
 
 
-@check("no position sees later letters", holds="depend on no later letter")
-def causal(answer, rng, device):
-    for t in (answer.T, rng.randint(3, answer.T - 1)):
-        looks_back(answer, rng, t)
-
-
-def looks_back(answer, rng, t):
-    """Changes to later ones of t letters change nothing before them."""
-    torch.manual_seed(rng.randrange(1000))
-    model = answer.GPT().eval()
-    ids = torch.randint(answer.V, (2, t))
-    other = ids.clone()
-    at = rng.randint(1, t - 1)
-    other[:, at:] = (other[:, at:] + torch.randint(1, answer.V, (2, t - at))) % answer.V
-    for mode in ("eval", "training"):
-        model.train(mode == "training")
-        found = []
-        for seen in (ids, other):
-            torch.manual_seed(0)  # both draw the same dropout masks
-            with torch.no_grad():
-                found.append(model(seen))
-        one, two = found
-        expect_shape(one, (2, t, answer.V), name="the logits")
-        name = f"logits before the change, in {mode} mode"
-        expect_close(two[:, :at], one[:, :at], atol=1e-5, name=name, hint=MASK)
-        gap = (two[:, -1] - one[:, -1]).abs().max().item()
-        what = f"in {mode} mode the last position does not see the letters that changed"
-        expect_true(gap > 1e-4, what, hint=MASK)
-
-
-@check(
-    "save leaves the old file whole",
-    holds="leaves the old file whole if the process dies while it writes",
-)
-def atomic(answer, rng, device):
-    with folder() as place:
-        path = os.path.join(place, "a.pt")
-        answer.save(path, {"step": 1})
-        expect_equal(torch.load(path), {"step": 1}, name="what save wrote")
-
-        size = rng.randint(100, 3000)
-
-        def cut_off():
-            no_file_beyond(size)
-            answer.save(path, {"step": 2, "w": torch.zeros(5000)})
-
-        expect_true(killed(cut_off), "save wrote no file of 20,000 bytes", hint=BESIDE)
-        try:
-            found = torch.load(path)
-        except Exception:
-            fail(f"save died after {size} bytes, and the old checkpoint is gone", hint=BESIDE)
-        expect_equal(
-            found, {"step": 1}, name="the checkpoint after a save was cut off", hint=BESIDE
-        )
-
-        def removed():
-            """End the process where it is to remove the old checkpoint."""
-
-            def ends(place, **_):
-                if os.path.abspath(place) == path:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-            os.remove = os.unlink = ends  # in the child alone
-            answer.save(path, {"step": 1})
-
-        what = "save removes the old checkpoint before the new one has its name"
-        expect_true(not killed(removed), what, hint=BESIDE)
-        with open(path, "rb") as old:  # it keeps the old file's number from being given again
-            answer.save(path, {"step": 3})
-            into = os.path.samestat(os.fstat(old.fileno()), os.stat(path))
-        expect_true(not into, "save writes into the old file", hint=BESIDE)
-        expect_equal(torch.load(path), {"step": 3}, name="what a later save wrote")
-
-
-@once
-def faint(train):
-    """The norms of the gradients in two steps of a run whose gradients are a hundredth, or less."""
-    norms = []
-
-    def scale(module, inputs, out):
-        if torch.is_tensor(out) and out.shape[-1:] == (len(LETTERS),) and out.requires_grad:
-            out.register_hook(lambda grad: grad * 0.01)
-
-    def taken(opt, *_):
-        grads = [p.grad for group in opt.param_groups for p in group["params"]]
-        norms.append(torch.stack([g.norm() for g in grads if g is not None]).norm().item())
-
-    handles = register_module_forward_hook(scale), register_optimizer_step_pre_hook(taken)
-    try:
-        with folder() as place:
-            train(os.path.join(place, "faint.pt"), 2)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return norms
-
-
-@check(
-    "the gradient is clipped",
-    holds=[
-        "The norm of all gradients together is clipped to 0.5.",
-        "A gradient with a smaller norm stays as it is.",
-    ],
-    both_sides=True,
-)
-def clipped(answer, rng, device):
-    _, losses, norms, _ = whole(answer.train)
-    expect_equal(len(losses), STEPS, name=f"losses of {STEPS} steps")
-    expect_equal(len(norms), STEPS, name=f"steps of the optimizer in a run of {STEPS}")
-    expect_close(
-        torch.tensor(norms[:5]),
-        torch.full((5,), 0.5),  # without clipping, the norms of these steps are 0.6 to 1.1
-        atol=1e-3,
-        name="the norms that the optimizer got in the first steps",
-        hint=CLIP,
-    )
-    largest = max(faint(answer.train))
-    what = f"a gradient with a norm below 0.02 has the norm {largest:.2f} in the step"
-    expect_true(largest < 0.02, what, hint="Where the norm is below 0.5, nothing is multiplied.")
-
-
 @check(
     "it learns as before",
     holds=[
-        "A GPT learns first names, letter by letter.",
+        "trains the GPT for `until` steps of `step`",
         "All else stays as it is",
         "compares the losses and learning rates of the first steps",
     ],
 )
 def learns(answer, rng, device):
-    model, losses, _, rates = whole(answer.train)
+    model, losses, rates = whole(answer.train)
     expect_true(model.training, "train returns a model in eval mode", hint=SAME)
-    _, right, _, planned = whole(fitted)
+    _, right, planned = whole(fitted)
     for loss in losses:
         expect_true(type(loss) is float, f"a loss is a {type(loss).__name__}", hint=".item()")
     f64 = torch.float64
@@ -433,29 +297,30 @@ def read(path, anew):
         return None
 
 
-def clip(parameters, norm):
-    """Clip the norm of all gradients to a number, not at all with None, or in a wrong way."""
-    if norm == "values":
-        nn.utils.clip_grad_value_(parameters, 0.5)
-    elif norm == "apart":
-        for p in parameters:
-            nn.utils.clip_grad_norm_(p, 0.5)
-    elif norm == "to":
-        length = nn.utils.get_total_norm([p.grad for p in parameters])
-        for p in parameters:
-            p.grad.mul_(0.5 / length)
-    elif norm:
-        nn.utils.clip_grad_norm_(parameters, norm)
-
-
-def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False, total=False,
-           final=False, seed=0, rate=4e-3, write=kept, since=False, calm=False,
-           anew=False):  # fmt: skip
-    """train, with parts left out."""
+def fitted_parts(seed=0, rate=4e-3):
     torch.manual_seed(seed)
     model = Base()
     opt = torch.optim.AdamW(model.parameters(), lr=rate)
-    plan = CosineAnnealingLR(opt, 100)
+    return model, opt, CosineAnnealingLR(opt, 100)
+
+
+def stepped(model, opt, plan):
+    """One step of training. Returns the loss."""
+    at = torch.randint(len(NUMBERS) - 16, (16, 1))
+    ids = NUMBERS[at + torch.arange(17)]
+    loss = F.cross_entropy(model(ids[:, :-1]).mT, ids[:, 1:])
+    opt.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+    opt.step()
+    plan.step()
+    return loss.item()
+
+
+def fitted(path, until, leave=(), every=EVERY, last=True, total=False, final=False, seed=0,
+           rate=4e-3, write=kept, since=False, calm=False, anew=False):  # fmt: skip
+    """train, with parts left out."""
+    model, opt, plan = fitted_parts(seed, rate)
     start, losses = 0, []
     state = read(path, anew)
     if state is not None:
@@ -474,22 +339,10 @@ def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False,
         state |= {"plan": plan.state_dict(), "rng": torch.get_rng_state()}
         write(path, {**state, "step": step, "losses": losses})
 
-    def take():
-        at = torch.randint(len(NUMBERS) - 16, (16, 1))
-        ids = NUMBERS[at + torch.arange(17)]
-        loss = F.cross_entropy(model(ids[:, :-1]).mT, ids[:, 1:])
-        opt.zero_grad()
-        loss.backward()
-        clip(list(model.parameters()), norm)
-        if not still:
-            opt.step()
-        plan.step()
-        losses.append(loss.item())
-
     done = start
     try:
         while done < until:
-            take()
+            losses.append(stepped(model, opt, plan))
             done += 1
             if not final and ((done - since * start) % every == 0 or (last and done == until)):
                 keep(done)
@@ -497,94 +350,6 @@ def fitted(path, until, leave=(), norm=0.5, every=EVERY, last=True, still=False,
         if final:
             keep(done)
     return model.train(not calm), losses
-
-
-@mutant("no mask: sees what it is to predict", caught_by=causal)
-class GPT(Base):
-    def forward(self, ids):
-        return self.head(self.blocks(self.tok(ids) + self.pos.weight[: ids.shape[1]]))
-
-
-@mutant("a mask that hides the past", caught_by=causal)
-class GPT(Base):
-    def forward(self, ids):
-        t = ids.shape[1]
-        x = self.tok(ids) + self.pos.weight[:t]
-        return self.head(self.blocks(x, mask=torch.ones(t, t).tril(-1).bool()))
-
-
-@mutant("a mask that is one off", caught_by=causal)
-class GPT(Base):
-    def forward(self, ids):
-        return super().forward(ids, 2)
-
-
-@mutant("a mask for T letters alone", caught_by=causal)
-class GPT(Base):
-    def forward(self, ids):
-        if ids.shape[1] == 16:
-            return super().forward(ids)
-        return self.head(self.blocks(self.tok(ids) + self.pos.weight[: ids.shape[1]]))
-
-
-@mutant("a mask of numbers that are added", caught_by=causal)
-class GPT(Base):
-    def forward(self, ids):
-        t = ids.shape[1]
-        x = self.tok(ids) + self.pos.weight[:t]
-        return self.head(self.blocks(x, mask=torch.ones(t, t).triu(1)))
-
-
-@mutant("writes over the old file", caught_by=atomic)
-def save(path, state):
-    torch.save(state, path)
-
-
-@mutant("removes the old file first", caught_by=atomic)
-def save(path, state):
-    if os.path.exists(path):
-        os.remove(path)
-    kept(path, state)
-
-
-@mutant("writes beside the old file, and copies over it", caught_by=atomic)
-def save(path, state):
-    torch.save(state, f"{path}.new")
-    shutil.copyfile(f"{path}.new", path)
-
-
-@mutant("removes the old file when the new one is written", caught_by=atomic)
-def save(path, state):
-    torch.save(state, f"{path}.new")
-    if os.path.exists(path):
-        os.remove(path)
-    os.rename(f"{path}.new", path)
-
-
-@mutant("makes the bytes first, and writes them over the old file", caught_by=atomic)
-def save(path, state):
-    made = io.BytesIO()
-    torch.save(state, made)
-    pathlib.Path(path).write_bytes(made.getvalue())
-
-
-@mutant("puts the old file back after an error, which SIGKILL is not", caught_by=atomic)
-def save(path, state):
-    file = pathlib.Path(path)
-    old = file.read_bytes() if file.exists() else b""
-    try:
-        torch.save(state, path)
-    except BaseException:
-        file.write_bytes(old)
-        raise
-
-
-@mutant("never renames", caught_by=atomic)
-def save(path, state):
-    if os.path.exists(path):
-        torch.save(state, f"{path}.new")
-    else:
-        kept(path, state)
 
 
 @mutant("begins anew each time", caught_by=resumes)
@@ -634,31 +399,6 @@ def train(path, until):
     return fitted(path, until, last=False)
 
 
-@mutant("does not clip", caught_by=clipped)
-def train(path, until):
-    return fitted(path, until, norm=None)
-
-
-@mutant("clips to 1", caught_by=clipped)
-def train(path, until):
-    return fitted(path, until, norm=1.0)
-
-
-@mutant("clips each number", caught_by=clipped)
-def train(path, until):
-    return fitted(path, until, norm="values")
-
-
-@mutant("clips each parameter by itself", caught_by=clipped)
-def train(path, until):
-    return fitted(path, until, norm="apart")
-
-
-@mutant("makes each gradient one of norm 0.5", caught_by=clipped)
-def train(path, until):
-    return fitted(path, until, norm="to")
-
-
 @mutant("counts to three anew after a resume", caught_by=ended)
 def train(path, until):
     return fitted(path, until, since=True)
@@ -672,11 +412,6 @@ def train(path, until):
 @mutant("returns the model in eval mode", caught_by=learns)
 def train(path, until):
     return fitted(path, until, calm=True)
-
-
-@mutant("takes no step", caught_by=clipped)
-def train(path, until):
-    return fitted(path, until, still=True)
 
 
 @mutant("another learning rate", caught_by=learns)
@@ -699,35 +434,25 @@ def train(path, until):
     return fitted(path, until)
 
 
-@accepted("saves through a temporary file")
-def save(path, state):
-    place = tempfile.mkdtemp(dir=os.path.dirname(os.path.abspath(path)))
-    torch.save(state, os.path.join(place, "new"))
-    os.rename(os.path.join(place, "new"), path)
+@accepted("keeps the parts as one list of tuples")
+def train(path, until):
+    parts = fitted_parts()
+    losses, done = [], 0
+    with contextlib.suppress(FileNotFoundError):
+        held = torch.load(path, weights_only=False)
+        done = held.pop("done")
+        torch.random.set_rng_state(held.pop("rng"))
+        for part, state in zip(parts, held["parts"], strict=True):
+            part.load_state_dict(state)
+    while done < until:
+        losses.append(stepped(*parts))
+        done += 1
+        if not done % EVERY or done == until:
+            states = tuple(part.state_dict() for part in parts)
+            kept(path, {"done": done, "rng": torch.random.get_rng_state(), "parts": states})
+    return parts[0], losses
 
 
-@accepted("a mask by -inf")
-class GPT(Base):
-    def forward(self, ids):
-        t = ids.shape[1]
-        x = self.tok(ids) + self.pos.weight[:t]
-        mask = nn.Transformer.generate_square_subsequent_mask(t)
-        return self.head(self.blocks(x, mask=mask, is_causal=True))
-
-
-@accepted("a mask of -inf that the state holds")
-class GPT(Base):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("mask", torch.full((16, 16), -torch.inf).triu(1))
-
-    def forward(self, ids):
-        t = ids.shape[1]
-        x = self.tok(ids) + self.pos.weight[:t]
-        return self.head(self.blocks(x, mask=self.mask[:t, :t]))
-
-
-@hinted(1, reaches=causal)
-class GPT(Base):
-    def forward(self, ids):
-        return super().forward(ids)
+@hinted(1, reaches=learns)
+def train(path, until):
+    return fitted(path, until, leave=("opt", "plan", "rng", "step"))
