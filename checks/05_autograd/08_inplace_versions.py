@@ -142,7 +142,11 @@ def right_gradients(answer, rng, device):
 
 @check(
     "large scores do not overflow",
-    holds=["`exp` of a float32 overflows above 88.73.", "which changes nothing but the 1", "without overflow"],
+    holds=[
+        "`exp` of a float32 overflows above 88.73.",
+        "which changes nothing but the 1",
+        "without overflow",
+    ],
 )
 def large(answer, rng, device):
     x = scores(rng, device, n=4, d=4).clone()
