@@ -204,7 +204,7 @@ def pytorch(session: Session) -> Iterator[Finding]:
             "there is an NVIDIA driver, but PyTorch sees no GPU",
             "Install a CUDA build of torch, or name an interpreter that has one with --python.",
         )
-    yield Finding("memory", "ok", counted(status.why_no_cgroup))
+    yield Finding("memory", "ok", what_counts_memory(status.why_no_cgroup))
     if status.layer == FULL or session.options.sandbox == status.layer:
         yield Finding("sandbox", "ok", status.layer)
     else:
@@ -213,7 +213,7 @@ def pytorch(session: Session) -> Iterator[Finding]:
         yield Finding("sandbox", "note", f"{status.layer}: {status.why}", advice)
 
 
-def counted(why_no_cgroup: str) -> str:
+def what_counts_memory(why_no_cgroup: str) -> str:
     """What counts the memory of a run. why_no_cgroup: as in `Status`."""
     if not why_no_cgroup:
         return "counted by the kernel: each run has a cgroup of its own"

@@ -80,7 +80,7 @@ class RunCgroup:
             return
 
     def _write(self, file: str, text: str) -> None:
-        write(f"{self._name}/{file}", text, self._parent)
+        write_file(f"{self._name}/{file}", text, self._parent)
 
     def _read(self, file: str) -> str:
         descriptor = os.open(f"{self._name}/{file}", os.O_RDONLY, dir_fd=self._parent)
@@ -100,7 +100,7 @@ def make_cgroup(parent: str) -> RunCgroup | None:
     return None
 
 
-def write(path: str, text: str, folder: int | None = None) -> None:
+def write_file(path: str, text: str, folder: int | None = None) -> None:
     """Write a file of a cgroup's, which takes its text at once. folder: what path is relative to.
 
     Raises OSError.
@@ -112,7 +112,7 @@ def write(path: str, text: str, folder: int | None = None) -> None:
         os.close(descriptor)
 
 
-def words(path: str) -> list[str]:
+def read_words(path: str) -> list[str]:
     """The words of a small file. Raises OSError."""
     with open(path, encoding="ascii") as file:
         return file.read().split()
@@ -124,7 +124,7 @@ def own_cgroup() -> str:
         for line in file:
             if line.startswith("0::"):
                 folder = (ROOT + line[3:].rstrip("\n")).rstrip("/")
-                if set(words(f"{folder}/cgroup.controllers")) >= CONTROLLERS:
+                if set(read_words(f"{folder}/cgroup.controllers")) >= CONTROLLERS:
                     return folder
     return ""
 
@@ -159,17 +159,17 @@ def find_parent() -> tuple[str, str]:
 # --- outside the sandbox, before there is a zygote ---
 
 
-def prepare() -> str:
+def enter_leaf() -> str:
     """Move to a leaf of a cgroup that may be divided. That cgroup, "" if there is none."""
     own = own_cgroup()
     parent, leaf = os.path.split(own)
     if leaf == LEAF:
         return parent  # another one has been here: what started this process was moved along
-    if own and is_delegated(own) and divide(own):
+    if own and is_delegated(own) and enable_controllers(own):
         return own
     if own and move_to_scope():
         own = own_cgroup()
-        if divide(own):
+        if enable_controllers(own):
             return own
     return ""
 
@@ -185,17 +185,17 @@ def is_delegated(folder: str) -> bool:
     return False
 
 
-def divide(folder: str) -> bool:
+def enable_controllers(folder: str) -> bool:
     """Let cgroups in this one count. That moves all processes in it to a leaf: this one and those
     that have started it; where there are others it is left as it is."""
     with contextlib.suppress(OSError):
-        inside = words(f"{folder}/cgroup.procs")
+        inside = read_words(f"{folder}/cgroup.procs")
         if not set(inside) <= ancestors():
             return False
         os.makedirs(f"{folder}/{LEAF}", exist_ok=True)
         for pid in inside:
-            write(f"{folder}/{LEAF}/cgroup.procs", pid)
-        write(f"{folder}/cgroup.subtree_control", " ".join(f"+{name}" for name in CONTROLLERS))
+            write_file(f"{folder}/{LEAF}/cgroup.procs", pid)
+        write_file(f"{folder}/cgroup.subtree_control", " ".join(f"+{name}" for name in CONTROLLERS))
         return True
     return False
 
@@ -252,7 +252,7 @@ def main(word: str, *command: str) -> None:
     """Become the command, in a leaf of a cgroup that may be divided if there is one."""
     parent = ""
     with contextlib.suppress(Exception):  # whatever goes wrong here, programs are run
-        parent = prepare()
+        parent = enter_leaf()
         remove_empty(parent)
     command = tuple(parent if parent and part == word else part for part in command)
     os.execvp(command[0], command)

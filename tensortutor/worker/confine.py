@@ -138,7 +138,7 @@ class Confinement:
             source = f"/proc/self/fd/{descriptor}"
             if os.path.isdir(source):
                 os.makedirs(path, exist_ok=True)
-            else:
+            elif not os.path.exists(path):  # it may lie in a folder bound before, read-only
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
             kernel.mount(source, path, "", kernel.MS_BIND | kernel.MS_REC)

@@ -84,7 +84,7 @@ def read(*parts: str | Path) -> str:
 
 def test_a_cgroup_of_ones_own_is_divided(kernel):
     d = kernel.root / "d"
-    assert cgroups.prepare() == str(d)
+    assert cgroups.enter_leaf() == str(d)
     assert sorted(read(d, "cgroup.subtree_control").split()) == ["+memory", "+pids"]
     # Each write moves one process; in a file that is no cgroup's they lie over each other.
     assert read(d, cgroups.LEAF, "cgroup.procs")
@@ -93,7 +93,7 @@ def test_a_cgroup_of_ones_own_is_divided(kernel):
 def test_a_second_worker_finds_what_the_first_has_divided(kernel, tmp_path):
     kernel.mkdir(str(kernel.root / "d" / cgroups.LEAF))
     (tmp_path / "own").write_text(f"0::/d/{cgroups.LEAF}\n")
-    assert cgroups.prepare() == str(kernel.root / "d")
+    assert cgroups.enter_leaf() == str(kernel.root / "d")
     assert read(kernel.root, "d", "cgroup.subtree_control") == ""
 
 
@@ -101,14 +101,14 @@ def test_a_cgroup_with_others_in_it_is_left_as_it_is(kernel):
     d = kernel.root / "d"
     with (d / "cgroup.procs").open("a") as file:
         file.write("999999999\n")
-    assert cgroups.prepare() == ""
+    assert cgroups.enter_leaf() == ""
     assert not (d / cgroups.LEAF).exists()
     assert read(d, "cgroup.subtree_control") == ""
 
 
 def test_a_cgroup_that_counts_no_memory_is_none(kernel):
     (kernel.root / "d" / "cgroup.controllers").write_text("cpu pids\n")
-    assert cgroups.prepare() == ""
+    assert cgroups.enter_leaf() == ""
     assert cgroups.find_parent() == ("", "no cgroup of version 2 counts memory here")
 
 
@@ -116,9 +116,9 @@ def test_a_unit_of_systemds_is_divided_only_if_it_was_given_away(kernel, tmp_pat
     scope = str(kernel.root / "d.scope")
     os.rename(kernel.root / "d", scope)
     (tmp_path / "own").write_text("0::/d.scope\n")
-    assert cgroups.prepare() == ""
+    assert cgroups.enter_leaf() == ""
     kernel.marked.add(scope)
-    assert cgroups.prepare() == scope
+    assert cgroups.enter_leaf() == scope
 
 
 def systemd(tmp_path, monkeypatch, body):
@@ -139,7 +139,7 @@ def test_systemd_is_asked_for_a_scope(kernel, tmp_path, monkeypatch):
     kernel.mkdir(str(kernel.root / "d"))
     (kernel.root / "d" / "cgroup.procs").write_text("999999999\n")
     runtime = systemd(tmp_path, monkeypatch, f"echo 0::/scope > {tmp_path}/own")
-    assert cgroups.prepare() == str(kernel.root / "scope")
+    assert cgroups.enter_leaf() == str(kernel.root / "scope")
     asked = read(tmp_path, "asked")
     assert asked.startswith(f"{runtime} --user call org.freedesktop.systemd1 ")
     assert f"PIDs au 1 {os.getpid()} Delegate b true 0" in asked
@@ -150,7 +150,7 @@ def test_a_systemd_that_gives_nothing_changes_nothing(kernel, tmp_path, monkeypa
     (kernel.root / "d" / "cgroup.procs").write_text("999999999\n")
     systemd(tmp_path, monkeypatch, body)
     monkeypatch.setattr(cgroups, "LONGEST_ANSWER_S", 0.2)
-    assert cgroups.prepare() == ""
+    assert cgroups.enter_leaf() == ""
     assert (tmp_path / "asked").exists()
 
 
@@ -171,7 +171,7 @@ def test_the_command_learns_where_it_is(kernel, monkeypatch):
 
 
 def test_the_command_is_run_whatever_goes_wrong(kernel, monkeypatch):
-    monkeypatch.setattr(cgroups, "prepare", lambda: 1 / 0)
+    monkeypatch.setattr(cgroups, "enter_leaf", lambda: 1 / 0)
     assert became(monkeypatch, kernel, "WORD", "python", "WORD") == [("python", ("python", "WORD"))]
 
 

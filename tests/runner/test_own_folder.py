@@ -59,3 +59,14 @@ def test_it_reads_and_imports_what_was_opened_and_writes_where_it_may(place):
     assert 'File "helper.py", line 2, in fail' in error.text
     assert [frame.line for frame in error.frames] == [13]
     assert isinstance(events[-1], Finished)
+
+
+def test_what_may_be_read_may_lie_in_a_folder_that_may_be_read(layer, tmp_path):
+    """As the files of a virtual environment that lies in the project, both below /tmp."""
+    own = tmp_path / "project"
+    own.mkdir()
+    (own / "data.txt").write_text("own data")
+    read = (own, own / "data.txt")
+    with Runner(Settings(tmp_path / "scratch", "cpu", layer, spares=1, read=read)) as runner:
+        events = list(runner.start(Job('print(open("data.txt").read())', folder=str(own))))
+    assert "own data\n" in [event.text for event in events if isinstance(event, Output)]
