@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tensortutor.commands.doctor import counted
+from tensortutor.commands.doctor import what_counts_memory
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.protocol.layers import FULL, LANDLOCK, LIMITS
@@ -189,8 +189,8 @@ def test_the_worker_is_started_so_where_version_2_is(tmp_path, monkeypatch):
 
 
 def test_doctor_says_what_counts():
-    assert counted("") == "counted by the kernel: each run has a cgroup of its own"
-    assert counted("so it is") == "measured from /proc: so it is"
+    assert what_counts_memory("") == "counted by the kernel: each run has a cgroup of its own"
+    assert what_counts_memory("so it is") == "measured from /proc: so it is"
 
 
 PATIENCE_S = 60.0
