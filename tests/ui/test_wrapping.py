@@ -1,8 +1,10 @@
 """No line of a message, an output or a program is cut in silence."""
 
 import pytest
+from textual.color import Color
 
 from tensortutor.course.material import Failure, Prose, Step
+from tensortutor.ui.widgets.markdown import Fence
 from tests.ui.fakes import says
 from tests.ui.test_drawings import drawn
 from tests.ui.test_lesson import RUN, arrive, output
@@ -25,6 +27,32 @@ async def test_messages_and_code_in_the_text_break_with_a_mark(setting, until, s
         assert all(word in shown.split() for word in WORDS)
         assert all(f"[{n}]" in shown.replace(" │\n│ ↪ ", "") for n in (0, 69))
         assert shown.count("↪") >= 2
+
+
+async def test_a_message_is_told_from_code_by_its_colour_and_code_is_no_brighter_than_text(
+    setting, until
+):
+    setting.course.lessons[1].__dict__["steps"] = (
+        Step("Debugging", (Prose("What comes of it.", 1), Failure("x = y", MESSAGE, 1)), 1),
+        *setting.accumulation.steps[1:],
+    )
+    app = setting.app(setting.accumulation)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await arrive(pilot, until)
+        await until(pilot, lambda: "RuntimeError" in drawn(screen))
+        code, message = (fence.query_one("#code-content") for fence in screen.reader.query(Fence))
+        code_colour, message_colour = (
+            {
+                segment.style.color.triplet
+                for segment in label.render_line(0)
+                if segment.text.strip()
+            }
+            for label in (code, message)
+        )
+        text = Color.parse(app.current_theme.foreground).rgb
+        assert text in code_colour
+        assert (255, 255, 255) not in code_colour | message_colour
+        assert text not in message_colour
 
 
 async def test_output_breaks_with_a_mark_and_code_says_that_it_goes_on(setting, until):

@@ -32,8 +32,12 @@ class CodeColours(HighlightTheme):
     }
 
 
+MESSAGE = "message"
+"""The language of a fence that holds the message of an error."""
+
+
 class Fence(MarkdownFence):
-    """A block of code."""
+    """A block of code, or, in the language MESSAGE, what an error says."""
 
     DEFAULT_CSS = """
     Fence {
@@ -41,6 +45,10 @@ class Fence(MarkdownFence):
         & > Label { width: 1fr; }
     }
     """
+
+    def on_mount(self) -> None:
+        """An error's message has a colour of its own: beside code it looks like code."""
+        self.set_class(self.lexer == MESSAGE, "-message")
 
     def compose(self) -> ComposeResult:
         """The code; long lines are broken, with a mark."""
@@ -52,7 +60,9 @@ class Fence(MarkdownFence):
         if ansi:
             return super().highlight(code, language, ansi, dark)
         # Without a language there is nothing to colour, and guessing would be wrong.
-        return highlight(code, language=language or "text", theme=CodeColours)
+        content = highlight(code, language=language or "text", theme=CodeColours)
+        # Textual lays "$text", the strongest contrast, below all; the style sheet's is softer.
+        return Content(content.plain, [span for span in content.spans if span.style != "$text"])
 
 
 def _parser() -> MarkdownIt:

@@ -11,7 +11,7 @@ from tensortutor.course.prose import fenced
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.ui import key_bindings
 from tensortutor.ui.outside import OutsideText, entitle
-from tensortutor.ui.widgets.markdown import Text
+from tensortutor.ui.widgets.markdown import MESSAGE, Text
 from tensortutor.ui.widgets.pointers import Pointer, Pointers
 from tensortutor.ui.widgets.questions import Question
 
@@ -94,7 +94,7 @@ def written(block: Block) -> list[str]:
     if isinstance(block, (Prose, Look, Try)):
         return [block.markdown]
     if isinstance(block, Failure):
-        first, *others = (fenced(said.expandtabs(4), "text") for said in block.messages)
+        first, *others = (fenced(said.expandtabs(4), MESSAGE) for said in block.messages)
         instead = [part for other in others for part in (OTHER_PYTORCH, other)]
         return [fenced(block.source, "python"), first, *instead]
     if isinstance(block, Pane):  # its code is in the editor
