@@ -33,6 +33,12 @@ from tensortutor.protocol.jobs import Look as LensLook
 NEEDS_CUDA = "it needs a CUDA device"
 WRONG_SEEDS = (0, 1, 2)
 """A wrong answer must be caught with each of these: a learner's check uses one seed only."""
+ACCEPTED_SHARE = 4
+"""An accepted answer passes with a quarter as many seeds as the solution, with seeds of its own.
+
+They are the larger part of what proving a course costs, and the solution has shown by then that
+the checks refuse no input.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,8 +77,9 @@ def trial_of(lesson: Lesson, job: Job | None, *claims: Claim, skipped: str = "")
 def trials(lesson: Lesson, seeds: int, base: Limits, device: str = "cpu") -> Iterator[Trial]:
     """All that `lesson` claims, in the order of its file, then of its check file.
 
-    seeds: how many seeds the solution and the accepted alternatives must pass with. base: the
-    limits of a run, which the lesson may raise. device: the one that the runner uses.
+    seeds: how many seeds the solution must pass with; ACCEPTED_SHARE says how many other right
+    answers. base: the limits of a run, which the lesson may raise. device: the one that the
+    runner uses.
     """
     has_cuda = device.startswith("cuda")
     maker = _Maker(lesson, tuple(range(seeds)), limits_for(lesson, base), has_cuda)
@@ -170,20 +177,20 @@ class _Maker:
         judge, solution = self.lesson.judge, self.lesson.solution
         starter = Claim(pane.line, "the starter fails a check", rejected)
         yield self._wrong(starter, self.lesson.program(pane.source), judge.checks)
-        yield self._right(task.solution_line, "the solution", solution)
+        yield self._right(task.solution_line, "the solution", solution, self.seeds)
         for mutant in judge.mutants:
             what = f"the mutant {mutant.name!r} is caught by {mutant.caught_by!r}"
             if mutant.like and mutant.misconception in {shown.text for shown in judge.shows}:
                 what += f", which is evidence for {mutant.misconception}"
             claim = Claim(mutant.line, what, caught(mutant.caught_by), judge=True)
             yield self._wrong(claim, solution, (mutant.caught_by,), mutant.name)
-        for other in judge.accepted:
+        for index, other in enumerate(judge.accepted):
             what = f"the accepted answer {other.name!r}"
-            yield self._right(other.line, what, solution, other.name)
+            yield self._right(other.line, what, solution, self._others(index), other.name)
         for answer in judge.hinted:
             what = f"the answer that {answer.name} passes {answer.reaches!r}"
             claim = Claim(answer.line, what, reaches(answer.reaches, judge.checks), judge=True)
-            yield self.trial(self.check(solution, self.seeds, answer.name), claim)
+            yield self.trial(self.check(solution, self._others(0), answer.name), claim)
         for shortcut in judge.shortcuts:
             for path in shortcut.forbids:
                 holds = refused(shortcut.check, path)
@@ -196,13 +203,22 @@ class _Maker:
         assert job.judge is not None
         return self.trial(replace(job, judge=replace(job.judge, every=True, until=until)), claim)
 
-    def _right(self, line: int, what: str, source: str, variant: str = "") -> Trial:
+    def _others(self, index: int) -> tuple[int, ...]:
+        """Seeds of the right answer `index`, from 0, beside the solution: none has them twice."""
+        count = -(-len(self.seeds) // ACCEPTED_SHARE)
+        first = len(self.seeds) + index * count
+        return tuple(range(first, first + count))
+
+    def _right(
+        self, line: int, what: str, source: str, seeds: tuple[int, ...], variant: str = ""
+    ) -> Trial:
         """A right answer, with all seeds in one run. A variant stands in the check file."""
         # Lines of a program that goes on with another lesson's are not those of the fence.
         elsewhere = variant or self.lesson.continued is not None
         holds = passes(0 if elsewhere else line)
-        claim = Claim(line, f"{what} passes with {len(self.seeds)} seeds", holds, bool(variant))
-        return self.trial(self.check(source, self.seeds, variant), claim)
+        count = f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''}"
+        claim = Claim(line, f"{what} passes with {count}", holds, bool(variant))
+        return self.trial(self.check(source, seeds, variant), claim)
 
     def _shown(self, pane: Pane, needs: str) -> Iterator[Claim]:
         """What the program's run shows, as far as it needs this device to be proved."""
