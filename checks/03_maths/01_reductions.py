@@ -6,6 +6,7 @@ import torch
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -33,6 +34,7 @@ SAMPLE = (
     "`std` divides by N - 1 unless `correction` says otherwise. With few samples the difference "
     "is large."
 )
+IN_PLACE = "`-=`, `/=` and functions that end in _ write into x itself."
 SEVERAL = (
     "All dimensions in `dim` are reduced together, into one mean and one deviation. The rest "
     "of the shape says how many of them there are."
@@ -84,8 +86,10 @@ def spread(device, *shape):
 )
 def columns(answer, rng, device):
     x = table(rng, device, rng.randrange(20, 40), rng.randrange(2, 6))
+    with expect_unchanged(x, hint=IN_PLACE):
+        got = answer.standardize(x, 0)
     compare(
-        answer.standardize(x, 0),
+        got,
         x,
         0,
         hint="Along dim 0 there is one mean and one deviation for each column, made from "
@@ -240,6 +244,19 @@ def same_dtype(answer, rng, device):
         expect_dtype(answer.standardize(x, 0), dtype, hint=hint)
 
 
+@check("a mean far from 0 costs no digits", holds="the shape, dtype and precision of x")
+def far_from_zero(answer, rng, device):
+    x = spread(device, 12, 3) + rng.choice((-1, 1)) * rng.randrange(9000, 20000)
+    compare(
+        answer.standardize(x, 0),
+        x,
+        0,
+        tolerance=1e-2,
+        hint="The mean of the squares less the square of the mean: both are large here, and what "
+        "is left of them is rounding. Subtract the mean first, then square.",
+    )
+
+
 @check(
     "a NaN spoils the numbers of its own mean alone",
     holds="A NaN makes NaN of the numbers that share its mean, and of no others.",
@@ -251,6 +268,11 @@ def gaps(answer, rng, device):
         name = f"standardize(x, {dim}), with a NaN in x,"
         hint = "A mean with a NaN in it is NaN. To step over it would hide a gap in the data."
         compare(answer.standardize(x, dim), x, dim, name=name, hint=hint, nan_hint=hint)
+    one = x[:1].clone()
+    one[0, 2] = torch.nan
+    hint = "One sample is no exception: NaN less NaN is NaN, not 0."
+    name = "standardize(x, 0), of one sample with a NaN,"
+    compare(answer.standardize(one, 0), one, 0, name=name, hint=hint, nan_hint=hint)
 
 
 @check("a dimension may be empty", holds="sizes may be 0")
@@ -260,7 +282,8 @@ def empty(answer, rng, device):
     for shape, dim in (((0, n), 1), ((n, 0), 0), ((2, 0, n), (0, 2)), ((0, n), 0)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a deviation of no number warns
-            got = answer.standardize(torch.ones(shape, device=device), dim)
+            with advising(RuntimeError, hint=hint), advising(IndexError, hint=hint):
+                got = answer.standardize(torch.ones(shape, device=device), dim)
         expect_shape(got, shape, name=f"standardize(x of {shape}, {dim})", hint=hint)
 
 
@@ -268,8 +291,7 @@ def empty(answer, rng, device):
 def unchanged(answer, rng, device):
     whole = torch.randint(0, 256, (4, 3), dtype=torch.uint8, device=device)
     for x in (table(rng, device, 5, 3), table(rng, device, 5, 6)[1:, ::2].T, whole):
-        hint = "`-=`, `/=` and functions that end in _ write into x itself."
-        with expect_unchanged(x, hint=hint):
+        with expect_unchanged(x, hint=IN_PLACE):
             answer.standardize(x, 0)
 
 
@@ -393,7 +415,23 @@ def standardize(x, dim, eps=EPS):
     return out.to(x.dtype) if x.is_floating_point() else out
 
 
-@mutant("subtracts in place", caught_by=unchanged)
+@mutant("takes the mean of the squares less the square of the mean", caught_by=far_from_zero)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    mean = x.mean(dim, keepdim=True)
+    var = (x * x).mean(dim, keepdim=True) - mean * mean
+    return (x - mean) / (var.clamp(min=0).sqrt() + eps)
+
+
+@mutant("gives zeros for one sample, whatever it is", caught_by=gaps)
+def standardize(x, dim, eps=EPS):
+    x = x if x.is_floating_point() else x.float()
+    if isinstance(dim, int) and x.shape[dim] == 1:
+        return torch.zeros_like(x)
+    return (x - x.mean(dim, keepdim=True)) / (x.std(dim, correction=0, keepdim=True) + eps)
+
+
+@mutant("subtracts in place", caught_by=columns)
 def standardize(x, dim, eps=EPS):
     x = x if x.is_floating_point() else x.float()
     std, mean = torch.std_mean(x, dim, correction=0, keepdim=True)
