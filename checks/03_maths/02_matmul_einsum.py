@@ -6,6 +6,7 @@ from torch.utils._pytree import tree_leaves
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     expect_close,
@@ -60,6 +61,12 @@ def compare(answer, operands, tolerance=1e-4, **hints):
     expect_close(got, right, dtype=q.dtype, rtol=tolerance, atol=tolerance, **hints)
 
 
+WHICH_MEET = (
+    "d is the last of q and the second of W, e the last of W and the last of k. Those meet: D with "
+    "D, E with E, and here no two sizes are equal."
+)
+
+
 def six(rng):
     """B, R, Q, K, D and E, all different."""
     return rng.sample(range(2, 9), 6)
@@ -72,7 +79,8 @@ def six(rng):
 )
 def shape(answer, rng, device):
     b, r, q, k, d, e = six(rng)
-    got = answer.bilinear(*problem(device, b, r, q, k, d, e))
+    with advising(RuntimeError, hint=WHICH_MEET):
+        got = answer.bilinear(*problem(device, b, r, q, k, d, e))
     expect_shape(
         got,
         (b, r, q, k),
@@ -152,7 +160,14 @@ def relations_apart(answer, rng, device):
 )
 def values(answer, rng, device):
     hint = "Row d of a matrix belongs to entry d of the query, column e to entry e of the key."
-    compare(answer, problem(device, *six(rng)), hint=hint)
+    operands = problem(device, *six(rng))
+    got, right = answer.bilinear(*operands), wanted(*operands)
+    if isinstance(got, torch.Tensor) and got.shape == right.shape:
+        factor = ((got * right).sum() / (right * right).sum()).item()
+        if torch.allclose(got.double(), factor * right, rtol=1e-3, atol=1e-3):
+            hint = f"Every score is {factor:.3g} times what the formula says: it scales nothing."
+    expect_close(got, right, dtype=torch.float32, rtol=1e-4, atol=1e-4, hint=hint)
+    hint = "Row d of a matrix belongs to entry d of the query, column e to entry e of the key."
     queries, weight, keys = problem(device, *six(rng))
     weight = weight.mT.contiguous().mT.requires_grad_()
     compare(answer, (queries, weight, keys.expand(2, *keys.shape)[1]), hint=hint)
@@ -178,12 +193,10 @@ def small(answer, rng, device):
             problem(device, *sizes),
             shape_hint="A dimension of size 1 is still a dimension: no squeeze().",
         )
+    hint = "A text without words has no pairs: an empty result, of four dimensions."
     for sizes in ((2, n, 0, 3, 4, 5), (2, n, 3, 0, 4, 5)):
-        compare(
-            answer,
-            problem(device, *sizes),
-            shape_hint="A text without words has no pairs: an empty result, of four dimensions.",
-        )
+        with advising(RuntimeError, hint=hint):
+            compare(answer, problem(device, *sizes), shape_hint=hint)
 
 
 @check(
@@ -202,8 +215,9 @@ def lean(answer, rng, device):
     expect_true(
         most.bytes <= size,
         f"the result takes {size:,} bytes, the largest tensor on the way {most.bytes:,}",
-        hint="`a * b` followed by `sum` stores every product. `@` and `einsum` add as they "
-        "multiply.",
+        hint="`a * b` followed by `sum` stores every product, `@` and `einsum` add as they "
+        "multiply. And `einsum` goes from left to right: q and k first have no letter in common "
+        "to add up, so W comes between them.",
     )
 
 
@@ -285,6 +299,21 @@ def bilinear(q, W, k):
 def bilinear(q, W, k):
     half = q[:, None] @ W
     return (half[:, :, :, None] * k[:, None, None]).sum(-1)
+
+
+@mutant("meets queries and keys before the matrices", caught_by=lean)
+def bilinear(q, W, k):
+    return torch.einsum("bqd,bke,rde->brqk", q, k, W)
+
+
+@mutant("divides by the root of D, as attention does", caught_by=values)
+def bilinear(q, W, k):
+    return torch.einsum("bqd,rde,bke->brqk", q, W, k) / q.shape[-1] ** 0.5
+
+
+@mutant("stacks the places of the queries", caught_by=small)
+def bilinear(q, W, k):
+    return torch.stack([torch.einsum("bd,rde,bke->brk", x, W, k) for x in q.unbind(1)], 2)
 
 
 @mutant("works in float32", caught_by=dtypes)
