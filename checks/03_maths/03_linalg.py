@@ -25,6 +25,7 @@ DIAGONAL = (
     "The penalty belongs to each w on its own: lam stands on the diagonal of X^T X and nowhere "
     "else."
 )
+IN_PLACE = "`*=`, `-=` and names that end in _, `unsqueeze_` too, change the caller's tensor."
 STRENGTH = "The formula has lam itself: not its square, not lam times N, and not no lam."
 
 
@@ -53,8 +54,9 @@ def stationary(answer, rng, device):
     n, d = rng.randrange(12, 30), rng.randrange(2, 7)
     X, y = problem(device, n, d)
     lam = rng.uniform(0.5, 0.9)
-    w = answer.ridge(X, y, lam)
-    expect_shape(w, (d,), name="w")
+    with expect_unchanged(X, y, hint=IN_PLACE):
+        w = answer.ridge(X, y, lam)
+    expect_shape(w, (d,), name="w", hint="A column was added to y, and is to be taken away again.")
     pull = X.mT @ (y - X @ w.double())  # of the data; lam * w holds against it
     off = lam * w - pull
     used = (pull @ w.double() / (w.double() @ w.double())).item()  # the penalty that w answers to
@@ -63,6 +65,8 @@ def stationary(answer, rng, device):
         hint = "w is nearly right: digits were lost, in a dtype or by stopping too early."
     elif torch.allclose(used * w.double(), pull):
         hint = f"lam is {lam:.3g}, and this w answers to a penalty of {used:.3g}. {STRENGTH}"
+    elif torch.allclose(w.double(), wanted(X - X.mean(0), y - y.mean(), lam)):
+        hint = "This w belongs to X and y less their means. The task fits X and y as they are."
     expect_close(off, torch.zeros_like(w), name="X^T (X w - y) + lam w", atol=1e-7, hint=hint)
 
 
@@ -208,7 +212,7 @@ def devices(answer, rng, device):
 @check("X and y are left as they were", holds="X and y stay as they were.")
 def unchanged(answer, rng, device):
     X, y = problem(device, 6, 3)
-    with expect_unchanged(X, y):
+    with expect_unchanged(X, y, hint=IN_PLACE):
         answer.ridge(X, y, 0.5)
 
 
@@ -220,6 +224,20 @@ def identity(X):
 @mutant("adds lam to every entry", caught_by=stationary)
 def ridge(X, y, lam):
     return torch.linalg.solve(X.mT @ X + lam, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("centres X and y first", caught_by=stationary)
+def ridge(X, y, lam):
+    if X.shape[-2]:
+        X, y = X - X.mean(-2, keepdim=True), y - y.mean(-1, keepdim=True)
+    A = X.mT @ X + lam * identity(X)
+    return torch.linalg.solve(A, X.mT @ y[..., None])[..., 0]
+
+
+@mutant("gives y its column for good", caught_by=stationary)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * identity(X)
+    return torch.linalg.solve(A, X.mT @ y.unsqueeze_(-1))[..., 0]
 
 
 @mutant("subtracts the penalty", caught_by=stationary)
@@ -290,6 +308,12 @@ def ridge(X, y, lam):
 def ridge(X, y, lam):
     A = X.mT @ X + lam * identity(X)
     return (torch.linalg.pinv(A) @ (X.mT @ y[..., None]))[..., 0]
+
+
+@mutant("solves for the inverse", caught_by=repeated)
+def ridge(X, y, lam):
+    A = X.mT @ X + lam * identity(X)
+    return (torch.linalg.solve(A, identity(X).expand_as(A)) @ (X.mT @ y[..., None]))[..., 0]
 
 
 @mutant("solves for all layers together", caught_by=batches)
