@@ -6,6 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tensortutor.checking import (
     accepted,
+    advising,
     background,
     check,
     equivalent,
@@ -293,24 +294,14 @@ def unchanged(answer, rng, device):
 def mixture(answer, rng, device):
     k = rng.randrange(2, 6)
     hint = "The weights are logits.log_softmax(0), one for each component: the last dimension."
+    last = "The components lie along the last dimension of log_probs, whatever its rank: dim=-1."
     logits = scores(rng, device, k)
     for lead in ((rng.randrange(6, 9),), (k,), (2, 3), (), (0,), (1,)):
-        compare_mixture(answer, logits, scores(rng, device, *lead, k), hint=hint, shape_hint=hint)
+        log_probs = scores(rng, device, *lead, k)
+        with advising(IndexError, hint=last), advising(RuntimeError, hint=last):
+            compare_mixture(answer, logits, log_probs, hint=hint, shape_hint=last)
     one = scores(rng, device, 1)
     compare_mixture(answer, one, scores(rng, device, 5, 1), hint="One component has the weight 1.")
-
-
-@check("mixture: the dtype stays, and so does its precision", holds="the dtype of log_probs")
-def mixture_dtypes(answer, rng, device):
-    k = rng.randrange(2, 6)
-    for dtype, tolerance in ((torch.float64, 1e-11), (torch.bfloat16, 2e-2), (torch.float16, 5e-3)):
-        compare_mixture(
-            answer,
-            scores(rng, device, k, dtype=dtype),
-            scores(rng, device, 4, k, dtype=dtype) - 30,
-            tolerance=tolerance,
-            dtype_hint="Somewhere a fixed dtype got in.",
-        )
 
 
 @check("mixture: a constant on all logits changes nothing")
@@ -368,6 +359,19 @@ def switched_off(answer, rng, device):
         hint="Weight 0 is the log-weight -inf. A sample that no live component explains has "
         "the probability 0, and the log -inf.",
     )
+
+
+@check("mixture: the dtype stays, and so does its precision", holds="the dtype of log_probs")
+def mixture_dtypes(answer, rng, device):
+    k = rng.randrange(2, 6)
+    for dtype, tolerance in ((torch.float64, 1e-11), (torch.bfloat16, 2e-2), (torch.float16, 5e-3)):
+        compare_mixture(
+            answer,
+            scores(rng, device, k, dtype=dtype),
+            scores(rng, device, 4, k, dtype=dtype) - 30,
+            tolerance=tolerance,
+            dtype_hint="Somewhere a fixed dtype got in.",
+        )
 
 
 @mutant("takes exp, sum and log as they stand", caught_by=large)
@@ -517,6 +521,16 @@ def my_logsumexp(x, dim):
 @mutant("leaves the log for the product", caught_by=far_samples)
 def mixture_log_prob(logits, log_probs):
     return (logits.softmax(0) * log_probs.exp()).sum(-1).log()
+
+
+@mutant("adds up along dimension 1", caught_by=mixture)
+def mixture_log_prob(logits, log_probs):
+    return (logits.log_softmax(0) + log_probs).logsumexp(1 if log_probs.ndim > 1 else 0)
+
+
+@mutant("returns to probabilities before the sum", caught_by=far_samples)
+def mixture_log_prob(logits, log_probs):
+    return (logits.log_softmax(0) + log_probs).exp().sum(-1).log()
 
 
 @mutant("adds the logits as they are", caught_by=normalised)
