@@ -79,6 +79,9 @@ def states(device):
 
 def leaves_alone(call, device):
     """`call` moves no stream of the caller's."""
+    torch.rand(3)  # a stream that stands where its seed put it could be put back by that seed
+    random.random()
+    np.random.rand()
     before = states(device)
     call()
     seeded = "`torch.manual_seed` sends the default generator back to a start, for everybody. "
@@ -170,6 +173,11 @@ def mixed(answer, rng, device):
         first, _ = parts(answer, 20, 0.5, seed)
         where[first] += 1
         kinds.add(tuple(sorted(first.tolist())))
+    expect_true(
+        len(kinds) > 1,
+        "100 seeds give the same first part",
+        hint="A Generator without manual_seed begins at a constant. The seed must reach it.",
+    )
     least, most = int(where.min()), int(where.max())
     expect_true(
         least > 25 and most < 75,
@@ -320,10 +328,13 @@ def seeds_apart(answer, rng, device):
     for pair in dict.fromkeys(pairs):
         order = tuple(order_of(answer, n, *pair).tolist())
         other = seen.get(order, pair)
+        hint = "The seed must have a say, too." if other[1] == pair[1] else mixed
+        if order == tuple(range(n)):
+            hint = "Both are 0 to n - 1, unshuffled. Epoch 0 needs a draw as well: epoch + 1 draws."
         expect_true(
             order not in seen,
             f"seed {pair[0]}, epoch {pair[1]} has the order of seed {other[0]}, epoch {other[1]}",
-            hint="The seed must have a say, too." if other[1] == pair[1] else mixed,
+            hint=hint,
         )
         seen[order] = pair
     for first, second in ((0, 1), (3, 2)):
@@ -473,6 +484,15 @@ def split(n, frac, seed):
     return cut(order, frac)
 
 
+@mutant("puts the default generator back by its old seed", caught_by=split_alone)
+def split(n, frac, seed):
+    old = torch.initial_seed()
+    torch.manual_seed(seed)
+    order = torch.randperm(n)
+    torch.manual_seed(old)
+    return cut(order, frac)
+
+
 @mutant("uses NumPy's global generator", caught_by=split_alone)
 def split(n, frac, seed):
     np.random.seed(seed)
@@ -563,6 +583,14 @@ def epoch_order(n, seed, epoch):
 def epoch_order(n, seed, epoch):
     np.random.seed([seed, epoch])
     return torch.from_numpy(np.random.permutation(n)).long()
+
+
+@mutant("does not shuffle epoch 0", caught_by=seeds_apart)
+def epoch_order(n, seed, epoch):
+    g, order = torch.Generator().manual_seed(seed), torch.arange(n)
+    for _ in range(epoch):
+        order = torch.randperm(n, generator=g)
+    return order
 
 
 @mutant("XORs seed and epoch", caught_by=seeds_apart)
