@@ -24,6 +24,7 @@ from tensortutor.checking import (
 background("Two parts of a script run on a laptop", "Its class takes its items one by one")
 
 META = torch.device("meta")
+DEVICE = "`device` is a torch.device here. It may be a text as well: `t.to(device)` takes both."
 Pair = namedtuple("Pair", "image label")
 Single = namedtuple("Single", "only")
 Nothing = namedtuple("Nothing", "")
@@ -45,16 +46,14 @@ def arrives(answer, rng, device):
     start = {"x": torch.randn(n, 3), "y": torch.arange(n)}
     start["leaf"] = torch.randn(n, requires_grad=True)
     start["parameter"] = nn.Parameter(torch.randn(n))
-    got = answer.to_device(start, META)
+    with advising(TypeError, hint=DEVICE), advising(AttributeError, hint=DEVICE):
+        got = answer.to_device(start, META)
     expect_true(isinstance(got, dict), f"a dict came back as {type(got).__name__}")
+    kept = "`t.to(device)` leaves t where it is and returns another tensor. Is the result kept?"
+    plain = "An nn.Parameter is a tensor too: isinstance says so, type(t) is torch.Tensor does not."
     for key in start:
-        expect_on(
-            got[key],
-            META,
-            f"the tensor under {key!r}",
-            hint="`t.to(device)` leaves t where it is and returns another tensor. "
-            "Is the result kept?",
-        )
+        hint = plain if key == "parameter" else kept
+        expect_on(got[key], META, f"the tensor under {key!r}", hint=hint)
 
 
 @check("values, shapes and dtypes stay", holds="The batch with every tensor in it on device.")
@@ -184,6 +183,14 @@ def others(answer, rng, device):
         with advising(TypeError, hint=kept):
             same = answer.to_device([what], META)[0] is what
         expect_true(same, f"a {type(what).__name__} was taken apart or copied", hint=kept)
+    layer = nn.Linear(1, 1)
+    same = answer.to_device([layer], META)[0] is layer
+    expect_true(
+        same and layer.weight.device.type == "cpu",
+        "a module in the batch was moved",
+        hint="A module has a `to` as well, and is no tensor: it is handed on as it is, where it "
+        "is. isinstance(value, torch.Tensor) tells them apart.",
+    )
 
 
 @check(
@@ -237,11 +244,13 @@ def no_copy(answer, rng, device):
 def normalises(answer, rng, device):
     for b, c in ((rng.randrange(2, 6), rng.randrange(2, 5)), (1, 3), (4, 1), (0, 2)):
         mean, std = torch.randn(c, device=device), torch.rand(c, device=device) + 0.5
+        std[0] = 1e-4  # nothing is to be added to it
         x = torch.randn(b, c, device=device)
         with expect_unchanged(x, mean, std):
             norm = answer.Normalize(mean, std)
             got = recorded(answer, "Normalize(mean, std)", norm)(x)
-        expect_close(got, (x - mean) / std, hint="Subtract the mean, then divide by std.")
+        hint = "Subtract the mean, then divide by std, as it is: (x - mean) / std."
+        expect_close(got, (x - mean) / std, hint=hint)
 
 
 @check(
@@ -433,6 +442,11 @@ def to_device(batch, device):
     return go(batch)
 
 
+@mutant("moves whatever has a to", caught_by=others)
+def to_device(batch, device):
+    return tree_map(lambda t: t.to(device) if hasattr(t, "to") else t, batch)
+
+
 @mutant("makes everything float32", caught_by=values)
 def to_device(batch, device):
     def move(t):
@@ -487,6 +501,17 @@ class Normalize(nn.Module):
 
     def forward(self, x):
         return (x - self.mean) / self.std
+
+
+@mutant("adds something to std", caught_by=normalises)
+class Normalize(nn.Module):
+    def __init__(self, mean, std):
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def forward(self, x):
+        return (x - self.mean) / (self.std + 1e-5)
 
 
 @mutant("divides first", caught_by=normalises)
