@@ -177,73 +177,6 @@ def untouched(answer, rng, device):
     )
 
 
-@contextlib.contextmanager
-def two_gpus():
-    """As if there were two GPUs of the kind cuda, as far as their random states go.
-
-    Gives the generators that stand for theirs.
-    """
-    generators = torch.Generator(), torch.Generator()
-
-    def index(place):
-        number = place if isinstance(place, int) else torch.device(place).index
-        return number or 0
-
-    def seed_all(seed):
-        for generator in generators:
-            generator.manual_seed(seed)
-
-    def set_all(states):
-        for generator, state in zip(generators, states, strict=True):
-            generator.set_state(state)
-
-    stand_ins = {
-        "is_available": lambda: True,
-        "device_count": lambda: len(generators),
-        "default_generators": generators,
-        "get_rng_state": lambda device="cuda": generators[index(device)].get_state(),
-        "get_rng_state_all": lambda: [generator.get_state() for generator in generators],
-        "set_rng_state": lambda state, device="cuda": generators[index(device)].set_state(state),
-        "set_rng_state_all": set_all,
-        "manual_seed": lambda seed: generators[0].manual_seed(seed),
-        "manual_seed_all": seed_all,
-    }
-    with contextlib.ExitStack() as stack:
-        for name, value in stand_ins.items():
-            stack.enter_context(mock.patch.object(torch.cuda, name, value))
-        for name, value in (
-            ("is_available", lambda: True),
-            ("device_count", lambda: len(generators)),
-            ("current_accelerator", lambda *args, **kwargs: torch.device("cuda")),
-        ):
-            stack.enter_context(mock.patch.object(torch.accelerator, name, value))
-        yield generators
-
-
-@check(
-    "the generators of the GPUs go back too",
-    holds="`torch.manual_seed` also seeds the GPUs, so their generators go back too.",
-)
-def gpus_go_back(answer, rng, device):
-    if torch.accelerator.is_available():
-        return  # the other checks draw from a real one
-    seed = seeds_of(rng)
-    with two_gpus() as generators:
-        for generator in generators:
-            generator.manual_seed(rng.randrange(2**32))
-            torch.rand(rng.randrange(1, 5), generator=generator)
-        before = [generator.get_state() for generator in generators]
-        answer.isolated(drawer(device), seed)
-        for number, (generator, state) in enumerate(zip(generators, before, strict=True)):
-            expect_true(
-                torch.equal(generator.get_state(), state),
-                f"after the call, the generator of GPU {number} of 2 is not where it was before",
-                hint="torch.manual_seed seeds the GPUs as well. fork_rng keeps the generators of "
-                "all that it is told: devices=range(torch.accelerator.device_count()). (This "
-                "check pretends that there are two.)",
-            )
-
-
 @check("a stream goes on, it does not begin again", holds="stands where it stood before")
 def goes_on(answer, rng, device):
     torch.manual_seed(rng.randrange(2**31))
@@ -325,6 +258,73 @@ def on_exception(answer, rng, device):
             f"fn raised {kind.__name__}, and isolated called it {len(calls)} times",
             hint="One call is one try. Whether to try again is up to the caller.",
         )
+
+
+@contextlib.contextmanager
+def two_gpus():
+    """As if there were two GPUs of the kind cuda, as far as their random states go.
+
+    Gives the generators that stand for theirs.
+    """
+    generators = torch.Generator(), torch.Generator()
+
+    def index(place):
+        number = place if isinstance(place, int) else torch.device(place).index
+        return number or 0
+
+    def seed_all(seed):
+        for generator in generators:
+            generator.manual_seed(seed)
+
+    def set_all(states):
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+    stand_ins = {
+        "is_available": lambda: True,
+        "device_count": lambda: len(generators),
+        "default_generators": generators,
+        "get_rng_state": lambda device="cuda": generators[index(device)].get_state(),
+        "get_rng_state_all": lambda: [generator.get_state() for generator in generators],
+        "set_rng_state": lambda state, device="cuda": generators[index(device)].set_state(state),
+        "set_rng_state_all": set_all,
+        "manual_seed": lambda seed: generators[0].manual_seed(seed),
+        "manual_seed_all": seed_all,
+    }
+    with contextlib.ExitStack() as stack:
+        for name, value in stand_ins.items():
+            stack.enter_context(mock.patch.object(torch.cuda, name, value))
+        for name, value in (
+            ("is_available", lambda: True),
+            ("device_count", lambda: len(generators)),
+            ("current_accelerator", lambda *args, **kwargs: torch.device("cuda")),
+        ):
+            stack.enter_context(mock.patch.object(torch.accelerator, name, value))
+        yield generators
+
+
+@check(
+    "the generators of the GPUs go back too",
+    holds="`torch.manual_seed` also seeds the GPUs, so their generators go back too.",
+)
+def gpus_go_back(answer, rng, device):
+    if torch.accelerator.is_available():
+        return  # the other checks draw from a real one
+    seed = seeds_of(rng)
+    with two_gpus() as generators:
+        for generator in generators:
+            generator.manual_seed(rng.randrange(2**32))
+            torch.rand(rng.randrange(1, 5), generator=generator)
+        before = [generator.get_state() for generator in generators]
+        answer.isolated(drawer(device), seed)
+        for number, (generator, state) in enumerate(zip(generators, before, strict=True)):
+            expect_true(
+                torch.equal(generator.get_state(), state),
+                f"after the call, the generator of GPU {number} of 2 is not where it was before",
+                hint="torch.manual_seed seeds the GPUs as well. fork_rng keeps the generators of "
+                "all that it is told: devices=range(torch.accelerator.device_count()). (This "
+                "check pretends that there are two.)",
+            )
 
 
 @check("isolated calls can be nested", holds="fn may call isolated itself.")
