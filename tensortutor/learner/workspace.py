@@ -1,5 +1,6 @@
 """The learner's code: every pane that can be edited is a real file."""
 
+import hashlib
 import os
 import shutil
 import stat
@@ -53,22 +54,26 @@ class Workspace:
         Raises StorageError if there is a file that cannot be read as text.
         """
         text = self._read(self.path(lesson, step), lesson)
-        return self.begins_with(lesson, step) if text is None else text
+        if text is None or self._is_as_begun(lesson, step):
+            return self.begins_with(lesson, step)
+        return text
 
     def begins_with(self, lesson: Lesson, step: int) -> str:
         """The code that a step begins with.
 
         The exercise of a lesson that continues another begins with what the learner wrote there:
-        the code that passed last, else what its file holds, else the solution, and a remark that
-        says so. Raises StorageError if that cannot be read.
+        the code that passed last, else what its file holds. Who has changed nothing there gets
+        the solution, and a remark that says so. Raises StorageError if that cannot be read.
         """
         pane, before = _pane(lesson, step), lesson.continued
         if before is None or pane.kind not in JUDGED:
             return pane.source
-        task = self.path(before, before.steps.index(before.task))
-        for path in (self._passed(before), task):
-            if (text := self._read(path, before)) is not None:
-                return lesson.program(pane.source, text)
+        text = self._read(self._passed(before), before)
+        task = before.steps.index(before.task)
+        if text is None and self.edited(before, task):
+            text = self.load(before, task)
+        if text is not None:
+            return lesson.program(pane.source, text)
         return NOT_WRITTEN.format(id=before.id) + lesson.program(pane.source)
 
     def keep_passed(self, lesson: Lesson, text: str) -> None:
@@ -105,12 +110,28 @@ class Workspace:
     def start(self, lesson: Lesson, step: int) -> Path:
         """The step's file, made from the code that the step begins with if there is none yet.
 
-        Raises StorageError if it cannot be made.
+        In a lesson that continues another it is made anew as long as nobody has changed it: the
+        earlier lesson's code may be another one by now. Raises StorageError if it cannot be made.
         """
         path = self.path(lesson, step)
-        if not path.exists():
-            self.save(lesson, step, self.begins_with(lesson, step))
+        if path.exists() and not self._is_as_begun(lesson, step):
+            return path
+        text = self.begins_with(lesson, step)
+        if self._read(path, lesson) != text:
+            self.save(lesson, step, text)
+        if lesson.continued is not None:
+            write_atomic(_begun(path), _digest(text.encode("utf-8", "replace")))
         return path
+
+    def _is_as_begun(self, lesson: Lesson, step: int) -> bool:
+        """Whether `start` made the file of a lesson that continues another, and nobody else."""
+        if lesson.continued is None:
+            return False
+        path = self.path(lesson, step)
+        try:
+            return read_file(_begun(path)) == _digest(read_file(path)).encode()
+        except OSError:
+            return False
 
     def edited(self, lesson: Lesson, step: int) -> bool:
         """Whether the learner has changed the step's code."""
@@ -158,6 +179,15 @@ class Workspace:
                 f"No backup can be made in {self._paths.backups}: {reason(error)}."
             ) from None
         raise StorageError(f"No backup can be made in {self._paths.backups}: it is too full.")
+
+
+def _begun(path: Path) -> Path:
+    """Where the digest lies of what `start` wrote to a file."""
+    return path.with_name(f".{path.name}.begun")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def write_atomic(path: Path, text: str) -> None:

@@ -93,6 +93,14 @@ def test_without_any_code_it_begins_with_the_whole_solution_and_says_so(workspac
     assert text.endswith(f"# New in c/third\n\n{STARTER}")
 
 
+def test_a_file_that_was_only_made_is_nothing_written(workspace):
+    workspace.start(FIRST, TASK)
+    assert workspace.load(SECOND, TASK).startswith("# You have written nothing in c/first yet")
+    workspace.save(FIRST, TASK, "mine = 1\n")
+    workspace.start(SECOND, TASK)
+    assert workspace.load(THIRD, TASK).startswith("# You have written nothing in c/second yet")
+
+
 def test_a_chain_carries_on_what_was_written_in_each(workspace):
     workspace.save(FIRST, TASK, "mine = 1\n")
     second = workspace.load(SECOND, TASK)
@@ -108,6 +116,22 @@ def test_a_change_of_the_earlier_one_leaves_the_later_file_as_it_is(workspace):
     workspace.save(FIRST, TASK, "new = 1\n")
     assert workspace.load(SECOND, TASK) == f"old = 1{NEW_PART}mine = 2\n"
     assert workspace.load(FIRST, TASK) == "new = 1\n"
+
+
+def test_a_file_that_nobody_changed_follows_the_earlier_lesson(workspace, progress):
+    path = workspace.start(SECOND, TASK)
+    assert path.read_text().startswith("# You have written nothing in c/first yet")
+    workspace.save(FIRST, TASK, "mine = 1\n")
+    assert workspace.load(SECOND, TASK) == f"mine = 1{NEW_PART}"
+    assert not workspace.edited(SECOND, TASK)
+    check(FIRST, progress, workspace, "passed = 1\n", passes=True)
+    assert workspace.start(SECOND, TASK).read_text() == f"passed = 1{NEW_PART}"
+
+    path.write_text(path.read_text() + "mine = 2\n")
+    workspace.save(FIRST, TASK, "later = 1\n")
+    check(FIRST, progress, workspace, "passed = 2\n", passes=True)
+    assert workspace.start(SECOND, TASK).read_text() == f"passed = 1{NEW_PART}mine = 2\n"
+    assert workspace.load(SECOND, TASK) == f"passed = 1{NEW_PART}mine = 2\n"
 
 
 def test_reset_composes_the_later_one_anew(workspace, progress, paths):
