@@ -67,24 +67,6 @@ def images(rng, device, size=None, batch=None):
     return torch.rand(batch, 1, size, size, device=device), size
 
 
-@check("the program reaches 0.9", holds="This program should print an accuracy above 0.9.")
-def score(answer, rng, device):
-    expect_true(isinstance(answer.score, float), f"score is {answer.score!r}", hint=FLOAT)
-    expect_true(answer.score > 0.9, f"score is {answer.score!r}", hint=MEET)
-
-
-@check(
-    "data and training are as they were",
-    holds="Mend all three, and leave data and training as they are.",
-)
-def as_before(answer, rng, device):
-    hint = "The faults are in build and accuracy."
-    expect_equal(answer.x.dtype, torch.float32, name="the dtype of x", hint=hint)
-    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
-    expect_equal(answer.y.dtype, torch.int64, name="the dtype of y", hint=hint)
-    expect_shape(answer.model(answer.x[:3]), (3, 10), name="the scores of 3 images", hint=hint)
-
-
 @check("images of 8 by 8, as in the program", holds="The result is (batch, classes).")
 def digits(answer, rng, device):
     x, _ = images(rng, device, size=8)
@@ -100,6 +82,7 @@ def digits(answer, rng, device):
         "It works for every size from 8 on and for a batch of one.",
     ],
     side="every size",
+    hint=SIDE,
 )
 def sizes(answer, rng, device):
     for extra in (rng.choice([0, 2, 4]), rng.choice([1, 3, 5])):
@@ -191,6 +174,24 @@ def untouched(answer, rng, device):
     y = torch.randint(5, (9,), device=device)
     with expect_unchanged(z, y):
         answer.accuracy(z, y)
+
+
+@check("the program reaches 0.9", holds="This program should print an accuracy above 0.9.")
+def score(answer, rng, device):
+    expect_true(isinstance(answer.score, float), f"score is {answer.score!r}", hint=FLOAT)
+    expect_true(answer.score > 0.9, f"score is {answer.score!r}", hint=MEET)
+
+
+@check(
+    "data and training are as they were",
+    holds="Mend all three, and leave data and training as they are.",
+)
+def as_before(answer, rng, device):
+    hint = "The faults are in build and accuracy."
+    expect_equal(answer.x.dtype, torch.float32, name="the dtype of x", hint=hint)
+    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
+    expect_equal(answer.y.dtype, torch.int64, name="the dtype of y", hint=hint)
+    expect_shape(answer.model(answer.x[:3]), (3, 10), name="the scores of 3 images", hint=hint)
 
 
 @mutant("flattens the batch too", caught_by=digits)
