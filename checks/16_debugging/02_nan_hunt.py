@@ -43,6 +43,7 @@ SPREAD = (
 )
 KNOWN = "Divide the sum over the known labels by their number, which is at least 1 here."
 SUMS = "Minus the sum of p log p over the classes, with ln and no addend; then a mean over rows."
+SHIFT = "A number that is added to all scores of a row changes no p: clamp no scores."
 BRANCH = "Compute log p from the scores at once; then no branch has to be hidden."
 
 
@@ -72,19 +73,6 @@ def scores(rng, device, n=None, dtype=torch.float32):
     n = n or rng.randint(3, 9)
     k = rng.randint(2, 9)
     return torch.randn(n, k, device=device, dtype=dtype, requires_grad=True)
-
-
-@check(
-    "every loss of the program is finite, and its data are as they were",
-    holds="Mend them, and leave data",
-)
-def whole(answer, rng, device):
-    expect_equal(answer.bad, 0, name="the number of losses that are not finite")
-    expect_equal(len(answer.losses), 400, name="the number of steps")
-    unknown = (answer.y == -100).sum().item()
-    expect_true(1300 < unknown < 1550, f"{unknown} labels are unknown now", hint="Keep the data.")
-    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint="Keep the data.")
-    expect_true(not answer.x[::50].any(), "the blank images have values", hint="Keep the data.")
 
 
 @check(
@@ -159,6 +147,9 @@ def plain(answer, rng, device):
     expect_close(got, wanted, name="the entropy", hint=SUMS)
     mine, right = torch.autograd.grad(got, z)[0], torch.autograd.grad(wanted, z)[0]
     expect_close(mine, right, name="the gradient of the entropy", hint=BRANCH)
+    added = rng.choice([-1, 1]) * rng.uniform(100, 900)
+    got, name = answer.entropy(z.detach() + added), f"the entropy with {added:.0f} added to z"
+    expect_close(got, wanted, name=name, hint=SHIFT)
 
 
 @check(
@@ -177,6 +168,20 @@ def far(answer, rng, device):
         expect_close(got, wanted, name=f"the entropy with {apart:.3g}", hint=BRANCH)
         got.backward()
         expect_close(z.grad, torch.zeros_like(z), name="the gradient", atol=1e-5, hint=BRANCH)
+
+
+@check(
+    "every loss of the program is finite, and its data are as they were",
+    holds="Mend them, and leave data",
+)
+def whole(answer, rng, device):
+    hint = "Ask the five places in each step, and mend the first that is not finite."
+    expect_equal(answer.bad, 0, name="the number of losses that are not finite", hint=hint)
+    expect_equal(len(answer.losses), 400, name="the number of steps")
+    unknown = (answer.y == -100).sum().item()
+    expect_true(1300 < unknown < 1550, f"{unknown} labels are unknown now", hint="Keep the data.")
+    expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint="Keep the data.")
+    expect_true(not answer.x[::50].any(), "the blank images have values", hint="Keep the data.")
 
 
 @check("the training is as it was", holds="leave data and training as they are")
@@ -281,6 +286,12 @@ def entropy(z):
 def entropy(z):
     p = z.softmax(1)
     return -torch.where(p > 0, p * p.log(), 0).sum(1).mean()
+
+
+@mutant("clamps the scores to what exp can take", caught_by=plain)
+def entropy(z):
+    logp = z.clamp(-50, 50).log_softmax(1)
+    return -(logp.exp() * logp).sum(1).mean()
 
 
 @mutant("clamps the scores", caught_by=plain)
