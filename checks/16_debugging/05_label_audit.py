@@ -27,6 +27,8 @@ equivalent(
 
 ORDER = "Ask in the order of the list, and return at the first that fits."
 NEGATIVE = "Of the labels below 0, -100 alone means that there is no label."
+ONE = "Of those that count, is the smallest 1, and the largest k, the number of outputs?"
+LARGE = "k outputs are for the classes 0 to k - 1: k itself is too large."
 IGNORED = "Take the labels of -100 out before you look at smallest and largest."
 
 
@@ -92,8 +94,9 @@ def negative(answer, rng, device):
 @check("counted from 1", holds="of those that count, the smallest is 1 and the largest k")
 def off_by_one(answer, rng, device):
     y, k = labels(rng, device)
-    judge(answer, y + 1, k, "off-by-one")
-    judge(answer, (y + 1).to(torch.uint8), k, "off-by-one")
+    judge(answer, y + 1, k, "off-by-one", ONE)
+    judge(answer, (y + 1).to(torch.uint8), k, "off-by-one", ONE)
+    judge(answer, torch.tensor([k, 2, k], device=device), k, "too-large", ONE)
     y, k = labels(rng, device)
     more = torch.cat([y + 1, torch.tensor([-100], device=device)])
     judge(answer, more, k, "off-by-one", IGNORED)
@@ -106,10 +109,10 @@ def too_large(answer, rng, device):
     y, k = labels(rng, device)
     for top in (k, k + 1, 200):
         more = torch.cat([y, torch.tensor([top], device=device)])
-        judge(answer, more, k, "too-large")
-        judge(answer, more.to(torch.uint8), k, "too-large")
-    judge(answer, torch.cat([y + 1, torch.tensor([k + 1], device=device)]), k, "too-large")
-    judge(answer, torch.tensor([k, k + 2], device=device), k, "too-large")
+        judge(answer, more, k, "too-large", LARGE)
+        judge(answer, more.to(torch.uint8), k, "too-large", LARGE)
+    judge(answer, torch.cat([y + 1, torch.tensor([k + 1], device=device)]), k, "too-large", ONE)
+    judge(answer, torch.tensor([k, k + 2], device=device), k, "too-large", ONE)
 
 
 @check("rows of -100 are left out", holds="a label of -100 does not count")
@@ -242,6 +245,12 @@ def audit(y, k):
     if not by_form(y) and counted(y).numel() and counted(y).min() == 1:
         return "off-by-one"
     return by_form(y) or by_range(counted(y), k)
+
+
+@mutant("says off-by-one wherever 0 is missing and k is there", caught_by=off_by_one)
+def audit(y, k):
+    said = by_form(y) or by_range(counted(y), k)
+    return "off-by-one" if said == "too-large" and counted(y).aminmax() == (2, k) else said
 
 
 @mutant("takes 156 of uint8 for -100", caught_by=ignored)
