@@ -52,6 +52,7 @@ equivalent('plot(loss, title="loss")', "plot(loss)", because="the title is for t
 
 PAIR = "One order of the rows, and x and y are both indexed with it."
 STEP = "The scheduler steps once an epoch, behind the loop over batches."
+EACH = "One rate for each of the epochs that are asked for, noted before its first batch."
 FLOAT = "`.item()` makes a float of a tensor with one value."
 SHARE = "The mean of the matches, from 0 to 1, measured in eval mode."
 MODE = "Note model.training, call eval(), and set the mode back at the end."
@@ -79,6 +80,13 @@ def rows(rng, device):
     return x, torch.randint(4, (n,), device=device)
 
 
+@check("x and y keep their values", holds="The tensors that came in keep their values.")
+def untouched(answer, rng, device):
+    x, y = rows(rng, device)
+    with expect_unchanged(x, y):
+        answer.split(x, y, rng.randint(1, 99))
+
+
 @check("each row keeps its label", holds="Each row keeps its own label.", both_sides=True)
 def labels(answer, rng, device):
     x, y = rows(rng, device)
@@ -100,19 +108,18 @@ def labels(answer, rng, device):
 )
 def once(answer, rng, device):
     x, y = rows(rng, device)
-    held = rng.randint(1, 99)
+    for held in (rng.randint(1, 99), 0):
+        parted(answer, x, y, held)
+
+
+def parted(answer, x, y, held):
+    """Each row is in one of both parts, and the second has so many."""
     xa, _, xb, _ = answer.split(x, y, held)
-    expect_equal(len(xb), held, name="the number of test rows", hint="The test part has held rows.")
+    hint = "The test part has held rows. With x[:-held] and held = 0 all rows are test rows."
+    expect_equal(len(xb), held, name=f"the number of test rows, of {held}", hint=hint)
     numbers = torch.cat([xa[:, 0], xb[:, 0]]).sort().values
     hint = "A row that is in both parts is a leak; a row that is in none is lost."
     expect_close(numbers, x[:, 0], name="the rows of both parts", hint=hint, shape_hint=hint)
-
-
-@check("x and y keep their values", holds="The tensors that came in keep their values.")
-def untouched(answer, rng, device):
-    x, y = rows(rng, device)
-    with expect_unchanged(x, y):
-        answer.split(x, y, rng.randint(1, 99))
 
 
 @check("the rows are shuffled", holds="shuffles the rows")
@@ -141,6 +148,7 @@ def rates(answer, rng, device):
         "train does not return a list of floats",
         hint=FLOAT,
     )
+    expect_equal(len(got), epochs, name=f"the number of rates of {epochs} epochs", hint=EACH)
     wanted = torch.tensor([0.2 * 0.9**k for k in range(epochs)])
     expect_close(torch.tensor(got), wanted, name="the rates", hint=STEP, rtol=1e-4)
 
@@ -175,7 +183,9 @@ def training(answer, rng, device):
     epochs = rng.randint(2, 4)
     answer.train(model, x, y, epochs)
     hint = "Leave the loop over shuffled batches of 64 as it is."
-    expect_true(all(mode for mode, _ in model.seen), "a batch met the model in eval mode")
+    expect_true(
+        all(mode for mode, _ in model.seen), "a batch met the model in eval mode", hint=hint
+    )
     batches = -(-len(x) // 64)
     expect_equal(len(model.seen), epochs * batches, name="the number of batches", hint=hint)
     expect_equal(len(model.seen[0][1]), 64, name="the rows of the first batch", hint=hint)
@@ -276,6 +286,19 @@ def split(x, y, held):
     order = torch.randperm(len(x))
     x, y = x[order], y[order]
     return x[:held], y[:held], x[held:], y[held:]
+
+
+@mutant("takes the last rows for the test, also where there are none", caught_by=once)
+def split(x, y, held):
+    order = torch.randperm(len(x))
+    x, y = x[order], y[order]
+    return x[:-held], y[:-held], x[-held:], y[-held:]
+
+
+@mutant("shuffles, and takes the labels of the test in their old order", caught_by=labels)
+def split(x, y, held):
+    order = torch.randperm(len(x))
+    return x[order[held:]], y[order[held:]], x[order[:held]], y[:held]
 
 
 @mutant("does not shuffle", caught_by=shuffled)
