@@ -18,6 +18,7 @@ from tensortutor.checking import (
     equivalent,
     expect_close,
     expect_true,
+    expect_unchanged,
     fail,
     hinted,
     mutant,
@@ -34,6 +35,10 @@ equivalent(
     because="the first dimension is free, and two rows or more say the same",
 )
 
+LOADED = (
+    "The program loads the state, divides by 16 once, and returns what net() gives for each row: "
+    "all ten scores, and nothing behind them."
+)
 SCALE = "The division by 16 belongs into the exported module's forward."
 EVAL = "Put the module into eval mode before it is exported: the mode is in the graph."
 ROWS = "dynamic_shapes=({0: torch.export.Dim.DYNAMIC},), and an example of two rows."
@@ -82,8 +87,33 @@ def shipped(ship):
     torch.manual_seed(0)
     state = {name: t.detach().clone() * 2 for name, t in plain().state_dict().items()}
     with place("a.pt2") as path:
-        ship(state, path)
-        return state, torch.export.load(path).module()
+        with expect_unchanged(*state.values()):
+            ship(state, path)
+        hint = "Rank 0 calls ship here. The file is written to path, by the rank that calls."
+        expect_true(os.path.exists(path), "ship wrote no file to path", hint=hint)
+        try:
+            return state, torch.export.load(path).module()
+        except Exception as error:
+            what = f"{type(error).__name__}: {str(error)[:80]}"
+            fail(
+                f"the file is no exported program: {what}", hint="torch.export.save(program, path)"
+            )
+
+
+def called(program, x):
+    """The program's scores, without a graph. It leaves x alone, and takes as many rows."""
+    try:
+        with torch.no_grad(), expect_unchanged(x):
+            return program(x)
+    except AssertionError as error:
+        fail(f"the program refuses {len(x)} rows: {str(error)[:80]}", hint=ROWS)
+
+
+def compare(got, state, x, name):
+    """The scores are those of net() for pixels / 16."""
+    raw = got.shape == (len(x), 10) and torch.allclose(got, scores(state, 16 * x), atol=1e-3)
+    hint = SCALE if raw else LOADED
+    expect_close(got, scores(state, x), atol=1e-4, name=name, hint=hint, shape_hint=LOADED)
 
 
 @check(
@@ -91,17 +121,18 @@ def shipped(ship):
     holds=[
         "writes an exported program that takes raw pixels, from 0 to 16",
         "It gives the scores that `net()` has in eval mode for pixels / 16.",
+        "`state` keeps its values.",
     ],
+    hint=ROWS,
 )
 @on_rank_0
 def raw(answer, rng, device):
     state, program = shipped(answer.ship)
     x = torch.rand(2, 64) * 16
-    with torch.no_grad():
-        one, two = program(x), program(x)
+    one, two = called(program, x), called(program, x)
     same = torch.equal(one, two)
     expect_true(same, "two calls of the program with the same rows differ", hint=EVAL)
-    expect_close(one, scores(state, x), atol=1e-4, name="the program's scores", hint=SCALE)
+    compare(one, state, x, "the program's scores")
 
 
 @check("the file takes any number of rows", holds="It takes any number of rows, from one.",
@@ -109,14 +140,9 @@ def raw(answer, rng, device):
 @on_rank_0
 def dynamic(answer, rng, device):
     state, program = shipped(answer.ship)
-    for count in (1, rng.randint(3, 40)):
+    for count in (1, rng.randint(3, 40), rng.randint(70, 2000)):
         x = torch.rand(count, 64) * 16
-        try:
-            with torch.no_grad():
-                got = program(x)
-        except AssertionError as error:
-            fail(f"the program refuses {count} rows: {str(error)[:80]}", hint=ROWS)
-        expect_close(got, scores(state, x), atol=1e-4, name=f"scores of {count} rows", hint=SCALE)
+        compare(called(program, x), state, x, f"scores of {count} rows")
 
 
 def plain():
@@ -166,6 +192,34 @@ def ship(state, path):
     rows = ({0: Dim("rows", min=3)},)
     program = export(Scaled(state).eval(), (torch.zeros(4, 64),), dynamic_shapes=rows)
     torch.export.save(program, path)
+
+
+@mutant("takes 64 rows at most", caught_by=dynamic)
+def ship(state, path):
+    rows = ({0: Dim("rows", max=64)},)
+    program = export(Scaled(state).eval(), (torch.zeros(4, 64),), dynamic_shapes=rows)
+    torch.export.save(program, path)
+
+
+@mutant("has the scaling in the caller's weights", caught_by=raw)
+def ship(state, path):
+    state["0.weight"] /= 16
+    export_to(state, path, Scaled(state).net)
+
+
+@mutant("scales the caller's pixels in place", caught_by=raw)
+def ship(state, path):
+    class InPlace(Scaled):
+        def forward(self, x):
+            x /= 16
+            return self.net(x)
+
+    export_to(state, path, InPlace(state))
+
+
+@mutant("writes probabilities", caught_by=raw)
+def ship(state, path):
+    export_to(state, path, nn.Sequential(Scaled(state), nn.Softmax(-1)))
 
 
 @mutant("divides by the largest pixel", caught_by=raw)
