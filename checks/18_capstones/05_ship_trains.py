@@ -86,12 +86,14 @@ class Watched:
     many at a time. off: how far its input is from pixels / 16. rates: the learning rate at each
     step of the optimizer. kinds: its class, weight decay and betas. lowest: the smallest gradient
     of a bias of the last layer. own: the gradients of these biases that this rank's rows give, step
-    by step. taken: those with which the optimizer stepped.
+    by step. taken: those with which the optimizer stepped. calm: whether the net was called in eval
+    mode, with gradients. optimizers: how many different ones stepped.
     """
 
     def __init__(self, train, x, y, epochs):
         self.seen, self.sizes, self.rates, self.off, self.lowest = [], [], [], 0.0, 0.0
         self.kinds, self.own, self.taken = set(), [], []
+        self.calm, self._optimizers = False, []
         self._x = x
         handles = [
             register_module_forward_pre_hook(self._look),
@@ -106,6 +108,7 @@ class Watched:
 
     def _look(self, module, args):
         first = isinstance(module, nn.Linear) and module.in_features == module.out_features
+        self.calm = self.calm or (first and not module.training and torch.is_grad_enabled())
         if first and module.training and torch.is_grad_enabled():
             rows = args[0].detach().reshape(-1, 64)
             apart = torch.cdist(rows, self._x / 16, compute_mode="donot_use_mm_for_euclid_dist")
@@ -118,7 +121,13 @@ class Watched:
         if isinstance(module, nn.Linear) and module.out_features == 10 and out.requires_grad:
             out.register_hook(lambda grad: self.own.append(grad.sum(0).tolist()))
 
+    @property
+    def optimizers(self):
+        return len(self._optimizers)
+
     def _step(self, opt, *_):
+        if not any(opt is other for other in self._optimizers):
+            self._optimizers.append(opt)
         for group in opt.param_groups:
             self.rates.append(group["lr"])
             self.kinds.add((type(opt).__name__, group.get("weight_decay"), group.get("betas")))
@@ -133,18 +142,20 @@ EPOCHS = 3
 
 @once
 def ran(train, half):
-    """What train did on each rank, in EPOCHS of twice half rows. All have one label: see steps."""
-    x, *_ = digits(random.Random(half), 2 * half)
+    """What train did on each rank in EPOCHS of 2 * half - 1 rows. All have one label: see steps."""
+    count = 2 * half - 1
+    x, *_ = digits(random.Random(half), count)
     torch.manual_seed(dist.get_rank())
-    run = Watched(train, x, torch.full((2 * half,), half % 10), EPOCHS)
+    run = Watched(train, x, torch.full((count,), half % 10), EPOCHS)
     run.state = {name: t.detach().clone() for name, t in run.state.items()}
-    names = ("state", "seen", "sizes", "off", "rates", "lowest", "kinds", "own", "taken")
+    names = ("state", "seen", "sizes", "off", "rates", "lowest", "kinds", "own", "taken", "calm",
+             "optimizers")  # fmt: skip
     return everywhere({name: getattr(run, name) for name in names})
 
 
 def half_of(rng):
-    """How many rows a rank gets. Not a multiple of the 16 of a step."""
-    return rng.choice([17, 24])
+    """How many rows a rank gets, or one less. Both give two steps of at most 16."""
+    return rng.choice([18, 24])
 
 
 @check("the state fits net()", holds="`net()` can load it")
@@ -159,6 +170,7 @@ def names(answer, rng, device):
     holds=[
         "is called on all ranks with the same rows",
         "In every epoch the ranks together read all rows, and each rank reads one half.",
+        "Of an odd number of rows one may be read twice.",
         "The order is another one in each epoch.",
     ],
     both_sides=True,
@@ -169,16 +181,24 @@ def shares(answer, rng, device):
     off = max(run["off"] for run in runs)
     message = f"what the net is trained with differs by {off:.3g} from pixels / 16"
     expect_true(off < 1e-4, message, hint="Train with x[rows] / 16, as the starter does.")
-    count, every = 2 * half, [run["seen"] for run in runs]
+    calm = any(run["calm"] for run in runs)
+    hint = "Train in training mode: dropout is a part of net."
+    expect_true(not calm, "train calls the net in eval mode", hint=hint)
+    count, every = 2 * half - 1, [run["seen"] for run in runs]
     for rank, numbers in enumerate(every):
-        what = f"rows that rank {rank} read in {EPOCHS} epochs of {count} rows"
-        expect_equal(len(numbers), EPOCHS * half, name=what, hint=SHARES)
+        message = (
+            f"in {EPOCHS} epochs of {count} rows rank {rank} read {len(numbers)} rows, "
+            f"and not {EPOCHS} times {half} or {half - 1}"
+        )
+        expect_true(len(numbers) in (EPOCHS * half, EPOCHS * (half - 1)), message, hint=SHARES)
+    parts = [numbers[e * len(numbers) // EPOCHS : (e + 1) * len(numbers) // EPOCHS]
+             for numbers in every for e in range(EPOCHS)]  # fmt: skip
     for epoch in range(EPOCHS):
-        numbers = [n for of in every for n in of[epoch * half : (epoch + 1) * half]]
+        numbers = parts[epoch] + parts[EPOCHS + epoch]
         what = f"different rows that were read in epoch {epoch}, of {count}"
         expect_equal(len(set(numbers)), count, name=what, hint=SHARES)
-    for numbers in every:
-        orders = {tuple(numbers[at : at + half]) for at in range(0, EPOCHS * half, half)}
+    for rank in range(2):
+        orders = {tuple(part) for part in parts[rank * EPOCHS : (rank + 1) * EPOCHS]}
         what = f"different orders in {EPOCHS} epochs"
         expect_equal(len(orders), EPOCHS, name=what, hint=ORDER)
 
@@ -191,8 +211,11 @@ def steps(answer, rng, device):
     expect_equal(str(answer.net()), str(plain()), name="net()")
     half = half_of(rng)
     for run in ran(answer.train, half):
-        wanted = [16, half - 16] * EPOCHS
-        expect_equal(run["sizes"], wanted, name=f"rows a step, of {half} an epoch", hint=SHARES)
+        share = len(run["seen"]) // EPOCHS
+        wanted, hint = [16, share - 16] * EPOCHS, "A step takes 16 rows of the rank's own."
+        expect_equal(run["sizes"], wanted, name=f"rows a step, of {share} an epoch", hint=hint)
+        hint = "One optimizer, made before the first epoch: it has a memory."
+        expect_equal(run["optimizers"], 1, name="optimizers", hint=hint)
         rates = [5e-3] * (2 * EPOCHS)
         expect_equal(run["rates"], rates, name="the optimizer's learning rates")
         kinds = {("AdamW", 0.01, (0.9, 0.999))}
@@ -234,7 +257,8 @@ def plain():
 
 
 def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True, seed=True,
-           kind=torch.optim.AdamW, late=None):  # fmt: skip
+           kind=torch.optim.AdamW, late=None, drop_last=False, calm=False,
+           anew=False):  # fmt: skip
     """train, with parts left out."""
     if seed:
         torch.manual_seed(0)
@@ -242,10 +266,13 @@ def fitted(x, y, epochs, share="sampler", orders=True, average=True, module=True
     ddp = DistributedDataParallel(net) if average else net
     opt = kind(ddp.parameters(), lr=5e-3)
     world, rank = dist.get_world_size(), dist.get_rank()
-    sampler = DistributedSampler(range(len(x)))
+    sampler = DistributedSampler(range(len(x)), drop_last=drop_last)
+    net.train(not calm)
     for epoch in range(epochs):
         if orders:
             sampler.set_epoch(epoch)
+        if anew:
+            opt = kind(ddp.parameters(), lr=5e-3)
         rows = torch.tensor(list(sampler))
         if share == "all":
             rows = torch.randperm(len(x), generator=torch.Generator().manual_seed(epoch))
@@ -293,6 +320,21 @@ def train(x, y, epochs):
 @mutant("forgets set_epoch", caught_by=shares)
 def train(x, y, epochs):
     return fitted(x, y, epochs, orders=False)
+
+
+@mutant("leaves the odd row out", caught_by=shares)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, drop_last=True)
+
+
+@mutant("trains in eval mode", caught_by=shares)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, calm=True)
+
+
+@mutant("makes an optimizer for each epoch", caught_by=steps)
+def train(x, y, epochs):
+    return fitted(x, y, epochs, anew=True)
 
 
 @mutant("averages the weights, and that at the end", caught_by=mean)
