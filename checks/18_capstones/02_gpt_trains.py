@@ -72,7 +72,11 @@ def whole(parts, step):
     return run[0], losses, taken.norms, taken.rates
 
 
-@check("no position sees later letters", holds="depend on no later letter")
+@check(
+    "no position sees later letters",
+    holds="depend on no later letter",
+    hint="Make the mask of ids.shape[1] rows and columns, also where these are fewer than T.",
+)
 def causal(answer, rng, device):
     for t in (answer.T, rng.randint(3, answer.T - 1)):
         looks_back(answer, rng, t)
@@ -100,6 +104,12 @@ def looks_back(answer, rng, t):
         gap = (two[:, -1] - one[:, -1]).abs().max().item()
         what = f"in {mode} mode the last position does not see the letters that changed"
         expect_true(gap > 1e-4, what, hint=MASK)
+    other = ids.clone()
+    other[:, 0] = (other[:, 0] + 1) % answer.V
+    with torch.no_grad():
+        gap = (model.eval()(other)[:, -1] - model(ids)[:, -1]).abs().max().item()
+    hint = "The mask hides later letters alone: a position sees all before it."
+    expect_true(gap > 1e-5, f"position {t - 1} does not see the first letter", hint=hint)
 
 
 @once
@@ -248,6 +258,15 @@ class GPT(Base):
 class GPT(Base):
     def forward(self, ids):
         return super().forward(ids, 2)
+
+
+@mutant("a mask that hides what is far back as well", caught_by=causal)
+class GPT(Base):
+    def forward(self, ids):
+        t = ids.shape[1]
+        x = self.tok(ids) + self.pos.weight[:t]
+        hidden = torch.ones(t, t).triu(1).bool() | torch.ones(t, t).tril(-6).bool()
+        return self.head(self.blocks(x, mask=hidden))
 
 
 @mutant("a mask for T letters alone", caught_by=causal)
