@@ -82,6 +82,7 @@ def folder():
 @check(
     "save leaves the old file whole",
     holds="leaves the old file whole if the process dies while it writes",
+    hint=BESIDE,
 )
 def atomic(answer, rng, device):
     with folder() as place:
@@ -119,8 +120,9 @@ def atomic(answer, rng, device):
         with open(path, "rb") as old:  # it keeps the old file's number from being given again
             answer.save(path, {"step": 3})
             into = os.path.samestat(os.fstat(old.fileno()), os.stat(path))
+        found = torch.load(path)
+        expect_equal(found, {"step": 3}, name="what a later save wrote", hint=BESIDE)
         expect_true(not into, "save writes into the old file", hint=BESIDE)
-        expect_equal(torch.load(path), {"step": 3}, name="what a later save wrote")
 
 
 TEXT = data("names.txt").read_text().lower()
@@ -180,15 +182,21 @@ def written(answer, rng, device):
         model.train(rng.random() < 0.5)
         got = answer.sample(model, generator(seed))
         expect_true(type(got) is str, f"sample returned a {type(got).__name__}", hint=DRAW)
+        hint = DRAW
+        if "\n" in got:
+            hint = "A line break is no part of the name: the first draw of number 0 ends it."
+        elif len(wanted) == answer.T - 1 and (wanted.startswith(got) or got.startswith(wanted)):
+            hint = "A name without a line break has T - 1 letters, and the input at most T."
         name = f"the name with a generator of seed {seed}"
-        expect_equal(got, wanted, name=name, hint=DRAW)
+        expect_equal(got, wanted, name=name, hint=hint)
 
 
 @check(
     "a sample leaves the run as it is",
     holds=[
         "All draws come from the generator `gen`: the run's random numbers stay where they were.",
-        "Afterwards the model is in the mode in which it was.",
+        "Afterwards the model is in the mode in which it was",
+        "and gradients are switched on if they were",
     ],
 )
 def apart(answer, rng, device):
@@ -202,6 +210,9 @@ def apart(answer, rng, device):
         mode = "training" if training else "eval"
         message = f"the model was in {mode} mode, and is in another one after a sample"
         expect_true(modes == {training}, message, hint=MODE)
+        on = torch.is_grad_enabled()
+        hint = "`with torch.no_grad():` puts back what was there; set_grad_enabled does not."
+        expect_true(on, "after a sample gradients are switched off", hint=hint)
 
 
 @check("a sample builds no graph", holds="No graph is built.")
@@ -295,6 +306,26 @@ def sample(model, gen):
 @mutant("draws in training mode", caught_by=written)
 def sample(model, gen):
     return drawn(model.train(), gen, calm=False)
+
+
+@mutant("switches gradients off for good", caught_by=apart)
+def sample(model, gen):
+    name = drawn(model, gen)
+    torch.set_grad_enabled(False)
+    return name
+
+
+@mutant("saves the first time alone", caught_by=atomic)
+def save(path, state):
+    torch.save(state, f"{path}.new")
+    if not os.path.exists(path):
+        os.replace(f"{path}.new", path)
+
+
+@mutant("keeps the line break", caught_by=written)
+def sample(model, gen):
+    name = drawn(model, gen)
+    return name if len(name) == 15 else name + "\n"
 
 
 @mutant("builds a graph", caught_by=bare)
