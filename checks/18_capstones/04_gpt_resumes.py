@@ -116,6 +116,10 @@ def same(a, b, what, hint=PARTS):
 )
 def learns(answer, rng, device):
     model, losses, rates = whole(answer.train)
+    hint = "Without a file at path, train takes `until` steps."
+    expect_equal(
+        len(rates), STEPS, name=f"steps of the optimizer in train(path, {STEPS})", hint=hint
+    )
     expect_true(model.training, "train returns a model in eval mode", hint=SAME)
     _, right, planned = whole(fitted)
     for loss in losses:
@@ -166,7 +170,7 @@ def goes_on(train, stop):
     holds="after steps 3, 6, 9 and so on of the whole run",
 )
 def ended(answer, rng, device):
-    dies(answer.train, rng.randint(EVERY + 1, 2 * EVERY), 0)
+    dies(answer.train, rng.randint(EVERY + 2, 2 * EVERY), 0)
     dies(answer.train, 2 * EVERY + 1, 0)
     dies_later(answer.train)
 
@@ -207,13 +211,16 @@ def unreadable(answer, rng, device):
         path = os.path.join(place, "cut.pt")
         answer.train(path, 1)
         whole_file = pathlib.Path(path).read_bytes()
-        pathlib.Path(path).write_bytes(whole_file[: rng.randint(1000, 20_000)])
-        try:
-            answer.train(path, 2)
-        except Exception:
-            return
         hint = "torch.load raises where the file was cut off. Let the error through."
-        fail("the checkpoint was cut off, and train went on without a word", hint=hint)
+        # Of a few bytes, of a short and of a long file the errors are not of one class.
+        for size in (rng.randint(1, 3), rng.randint(1000, 3000), rng.randint(20_000, 30_000)):
+            pathlib.Path(path).write_bytes(whole_file[:size])
+            try:
+                answer.train(path, 2)
+            except Exception:
+                continue
+            message = f"the checkpoint was cut off after {size} bytes, and train went on"
+            fail(message, hint=hint)
 
 
 @check("a run that dies while it saves goes on from the save before", holds="With `save` it saves")
@@ -247,7 +254,10 @@ def dies(train, at, size):
 
         how = f"killed after {size} bytes of its second file" if size else f"killed in step {at}"
         expect_true(killed(run), f"a run of {at} steps did not get as far as to be {how}")
-        hint = f"The run was {how}. The checkpoint of step {saved} should be there."
+        hint = (
+            f"The run was {how}. The checkpoint of step {saved} should be there: it saves after "
+            "steps 3, 6, 9 and so on, and after the last."
+        )
         expect_true(os.path.exists(path), "there is no checkpoint", hint=hint)
         try:
             resumed, rest = train(path, STEPS)
@@ -286,13 +296,16 @@ def kept(path, state):
 
 
 def read(path, anew):
-    """The state in the file, None without one. anew: None as well if it cannot be read."""
+    """The state in the file, None without one.
+
+    anew: None as well if it cannot be read, with any error, or with one of this class.
+    """
     if not os.path.exists(path):
         return None
     try:
         return torch.load(path)
-    except Exception:
-        if not anew:
+    except Exception as error:
+        if not anew or (anew is not True and not isinstance(error, anew)):
             raise
         return None
 
@@ -407,6 +420,16 @@ def train(path, until):
 @mutant("begins anew where the file is broken", caught_by=unreadable)
 def train(path, until):
     return fitted(path, until, anew=True)
+
+
+@mutant("begins anew after one kind of error", caught_by=unreadable)
+def train(path, until):
+    return fitted(path, until, anew=RuntimeError)
+
+
+@mutant("saves after each step", caught_by=ended)
+def train(path, until):
+    return fitted(path, until, every=1)
 
 
 @mutant("returns the model in eval mode", caught_by=learns)
