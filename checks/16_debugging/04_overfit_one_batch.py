@@ -5,6 +5,7 @@ import copy
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from tensortutor.checking import (
     accepted,
@@ -96,7 +97,7 @@ def healthy(device, p=0.0):
     ],
 )
 def built(answer, rng, device):
-    width = rng.randint(8, 50)
+    width = rng.choice([8, 9, *range(11, 50)])  # not that of the scores
     model = answer.build(width).to(device)
     x = torch.rand(rng.randint(1, 9), 64, device=device)
     linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
@@ -109,9 +110,19 @@ def built(answer, rng, device):
         got = model.eval()(x)
     expect_shape(got, (len(x), 10), name="the scores", hint=LAST)
     expect_close(got, wanted, name="the scores in eval mode", rtol=1e-4, atol=1e-5, hint=LAST)
-    with torch.no_grad():
-        dropped = (model.train()(x.repeat(9, 1)) == 0).any().item()
-    expect_true(not dropped, "scores are 0 in training", hint=LAST)
+    sizes = []
+
+    def dropped(module, inputs):
+        if isinstance(module, nn.Dropout):
+            sizes.append(inputs[0].shape[1:])
+
+    handle = register_module_forward_pre_hook(dropped)
+    try:
+        model.train()(x)
+    finally:
+        handle.remove()
+    hint = "Dropout stands between the ReLU and the second linear layer."
+    expect_equal(sizes, [(width,)], name="the sizes of the rows that dropout gets", hint=hint)
 
 
 @check("a healthy model can", holds="returns the bool True as soon as a loss is below 0.05")
@@ -247,7 +258,8 @@ def no_grad(answer, rng, device):
 )
 def program(answer, rng, device):
     expect_equal(answer.answers, (True, False), name="answers", hint=ARRIVE)
-    expect_true(isinstance(answer.loss, float) and answer.loss < 0.3, f"loss is {answer.loss!r}")
+    low = isinstance(answer.loss, float) and answer.loss < 0.3
+    expect_true(low, f"loss is {answer.loss!r}", hint=LAST)
     hint = "Keep the data and the training."
     expect_shape(answer.x, (1797, 64), name="x", hint=hint)
     expect_equal(answer.x.max().item(), 1.0, name="the largest value of x", hint=hint)
@@ -290,6 +302,13 @@ def build(width):
 @mutant("drops the ReLU", caught_by=built)
 def build(width):
     return nn.Sequential(nn.Linear(64, width), nn.Dropout(0.3), nn.Linear(width, 10))
+
+
+@mutant("drops pixels out", caught_by=built)
+def build(width):
+    return nn.Sequential(
+        nn.Dropout(0.3), nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10)
+    )  # fmt: skip
 
 
 @mutant("drops scores out", caught_by=built)
