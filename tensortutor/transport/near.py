@@ -27,7 +27,8 @@ START_S = 60.0
 LOOK_S = 0.5
 QUEUE_EVERY_S = 5.0
 FLUSH_S = 2.0
-CLEAN_UP_S = 1.5
+CLEAN_UP_S = 6.0
+"""Longer than a far end takes to end what it has started. The host does not wait for that."""
 MOST_TAIL = 4096
 QUEUED = re.compile(rb"job (\d+) queued and waiting for resources")
 ALLOCATED = re.compile(rb"job \d+ has been allocated resources")
