@@ -81,6 +81,7 @@ class Near:
         self._place = place
         self._control = control
         self._before = b""
+        self._connection: socket.socket | None = None
 
     def run(self) -> None:
         """Until the host or the place has gone. What goes wrong is told to the host."""
@@ -105,6 +106,10 @@ class Near:
                     why = (errors.last() or lost).rstrip(".")
                     carrier.report_lost(f"The connection to {self._place.name} ended: {why}.")
             finally:
+                if self._connection is not None:
+                    # The far end ends with its stream, and the launch command with the far end.
+                    with contextlib.suppress(OSError):
+                        self._connection.shutdown(socket.SHUT_RDWR)
                 end(process, patience_s)
         except Lost as error:
             tell(self._control, Failed(str(error)))
@@ -157,8 +162,8 @@ class Near:
             answer = self._word(source, errors)
             if answer == "stdio" or listener is None:
                 return source, sink
-            connection = listener.connection().detach()
-            return connection, os.dup(connection)
+            self._connection = listener.connection()
+            return self._connection.fileno(), os.dup(self._connection.fileno())
         except BrokenPipeError:
             raise Lost(self._why_no_answer(errors, "ended")) from None
         except OSError as error:

@@ -18,14 +18,31 @@ from tensortutor.worker.confine import FOLDER_PREFIX
 from tensortutor.worker.processes import children
 
 STEP = (sys.executable, str(Path(__file__).with_name("step.py")))
+SRUN = """\
+#!/bin/sh
+# Stands for srun: the far end connects back.
+while [ "${{1#-}}" != "$1" ]; do shift; done
+exec {} "$@"
+"""
 LONGEST_S = 60.0
 
 landlock = pytest.mark.skipif(bool(why_no_landlock()), reason=why_no_landlock() or "it is there")
 """In this layer each run has a folder on disk, which its keeper removes."""
 
 
-def settings_for(tmp_path, **more):
-    launch = (*STEP, "env", f"XDG_CACHE_HOME={tmp_path}/cache")
+@pytest.fixture(params=["by a pipe", "by TCP"])
+def step(request, tmp_path):
+    """A launch command that ends as Slurm's steps do, and by which stream it leads there."""
+    if request.param == "by a pipe":
+        return STEP
+    srun = tmp_path / "srun"
+    srun.write_text(SRUN.format(" ".join(STEP)))
+    srun.chmod(0o755)
+    return (str(srun),)
+
+
+def settings_for(tmp_path, step, **more):
+    launch = (*step, "env", f"XDG_CACHE_HOME={tmp_path}/cache")
     place = Place("the place", launch, python=sys.executable)
     return Settings(scratch=tmp_path / "s", device="cpu", sandbox="landlock", place=place, **more)
 
@@ -64,10 +81,10 @@ def await_end(process):
 
 
 @landlock
-def test_a_session_that_is_closed_right_after_its_start_leaves_no_folders(tmp_path):
+def test_a_session_that_is_closed_right_after_its_start_leaves_no_folders(tmp_path, step):
     """Though whatever is left there is killed as soon as the far end has ended."""
     for _ in range(3):
-        with Runner(settings_for(tmp_path, spares=3)) as runner:
+        with Runner(settings_for(tmp_path, step, spares=3)) as runner:
             runner.prepare()
             process = launched_by(runner)
         await_end(process)
@@ -75,9 +92,9 @@ def test_a_session_that_is_closed_right_after_its_start_leaves_no_folders(tmp_pa
 
 
 @landlock
-def test_a_job_that_is_told_to_end_leaves_no_folders(tmp_path):
+def test_a_job_that_is_told_to_end_leaves_no_folders(tmp_path, step):
     """All of its processes are told, as `scancel` does, and some time later killed."""
-    with Runner(settings_for(tmp_path)) as runner:
+    with Runner(settings_for(tmp_path, step)) as runner:
         process, last = -1, None
         for last in runner.start(Job("print('begun', flush=True)\nwhile True: pass")):
             if isinstance(last, Output):
