@@ -218,7 +218,12 @@ class Runner:
             preload=settings.preload, data=str(settings.data or ""),
             writable=tuple(str(folder.resolve()) for folder in settings.write),
         )  # fmt: skip
-        if settings.place is not None:
+        if settings.place is not None and settings.place.socket:
+            launch = plan(settings.python or sys.executable, wanted)
+            script = os.path.join(PACKAGE, "transport", "join_worker.py")
+            join = (sys.executable, script, settings.place.socket, json.dumps(launch.command))
+            layer, zygote = launch.layer, Zygote(join, launch.setup, os.environ)
+        elif settings.place is not None:
             script = os.path.join(PACKAGE, "transport", "__main__.py")
             near = (sys.executable, script, json.dumps(asdict(settings.place)))
             layer, zygote = None, Zygote(near, wanted, os.environ, longest_start_s=None)
