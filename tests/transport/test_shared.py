@@ -16,6 +16,7 @@ from tensortutor.learner.places import find_place
 from tensortutor.protocol.events import Finished, Output
 from tensortutor.protocol.jobs import Job
 from tensortutor.runner import Runner, RunnerError, Settings
+from tensortutor.transport.join_worker import join
 from tensortutor.worker.processes import children
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="SO_PEERCRED is Linux's")
@@ -106,11 +107,14 @@ def test_who_wants_other_settings_is_told(path, tmp_path):
 
 def test_a_worker_that_nobody_needs_ends(path):
     with subprocess.Popen([*WORKER, path, "--idle", "1"]) as worker:
-        while not worker_of(path):
-            assert worker.poll() is None
-        second = subprocess.run([*WORKER, path], capture_output=True, text=True, check=False)
-        assert second.returncode == 2
-        assert f"A worker listens at {path} already." in second.stderr
+        control, theirs = socket.socketpair()
+        with control, theirs:
+            while not join(path, b"true", theirs.fileno()):
+                assert worker.poll() is None
+            second = subprocess.run([*WORKER, path], capture_output=True, text=True, check=False)
+            assert second.returncode == 2
+            assert f"A worker listens at {path} already." in second.stderr
+            assert worker.poll() is None  # for a session is there
         assert worker.wait(LONGEST_S) == 0
     assert not os.path.exists(path)
 
