@@ -188,14 +188,14 @@ class Near:
     def _word(self, source: int, errors: Errors) -> str:
         """The next line of the far end's first stage, whatever else is said before it."""
         deadline = time.monotonic() + START_S
-        asked = 0.0
+        began, asked = time.monotonic(), 0.0
         line = b""
         while not line.endswith(b"\n") or MAGIC not in line:
             if errors.job:
                 deadline = time.monotonic() + START_S
                 if time.monotonic() - asked > QUEUE_EVERY_S:
                     asked = time.monotonic()
-                    tell(self._control, Waiting(why_queued(errors.job)))
+                    tell(self._control, Waiting(why_queued(errors.job, asked - began)))
             ready, _, _ = select.select([source, self._control.fileno()], [], [], LOOK_S)
             if self._control.fileno() in ready:
                 raise Gone
