@@ -114,8 +114,15 @@ class Runner:
                 return
         threading.Thread(target=self._warm_quietly, name="warm", daemon=True).start()
 
-    def prepare(self) -> None:
-        """Block until PyTorch is there. Raises RunnerError."""
+    def prepare(self, told: Callable[[str], None] | None = None) -> None:
+        """Block until PyTorch is there. Raises RunnerError.
+
+        told: called with a sentence for what has to happen before it can be loaded in a place.
+        """
+        if told is not None:
+            for notice in self._load(lambda: False):
+                if notice.text != LOADING:
+                    told(notice.text)
         zygote = self._serving()
         self._keep_spares(zygote)
         with self._lock:
@@ -258,8 +265,9 @@ class Runner:
                 self._give_up_place()
                 raise RunnerError("Stopped.")
             waiting_for = self.status.waiting_for
-            if waiting_for and waiting_for != told:
-                told = waiting_for
+            reason = waiting_for.partition(",")[0]  # without the minutes, which pass anyway
+            if reason and reason != told:
+                told = reason
                 yield Notice(f"{waiting_for[0].upper()}{waiting_for[1:]}.")
         if errors:
             raise errors[0]
