@@ -107,6 +107,7 @@ class Worker:
                 subprocess.Popen(
                     [*wanted[0].split("\0"), str(theirs.fileno())], pass_fds=[theirs.fileno()],
                     env=environment(many_runs=setup.preload), start_new_session=True,
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 )  # fmt: skip
             self._decoders[self._zygote] = Decoder()
             tell(self._zygote, setup)
@@ -148,8 +149,9 @@ def listen(path: str, idle_s: float = IDLE_S) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)  # its worker was killed, or it would hold the lock
-        os.umask(OTHERS)
+        usual = os.umask(OTHERS)
         server.bind(path)
+        os.umask(usual)
         server.listen()
         try:
             Worker(server, idle_s).serve()
