@@ -265,7 +265,9 @@ class Runner:
                 self._give_up_place()
                 raise RunnerError("Stopped.")
             waiting_for = self.status.waiting_for
-            reason = waiting_for.partition(",")[0]  # without the minutes, which pass anyway
+            reason = waiting_for.partition("), ")[0].rstrip(
+                ")"
+            )  # without the minutes, which pass anyway
             if reason and reason != told:
                 told = reason
                 yield Notice(f"{waiting_for[0].upper()}{waiting_for[1:]}.")

@@ -13,7 +13,7 @@ LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 def why_queued(job: str, waited_s: float) -> str:
     """A sentence for who has waited for a job for so long."""
     waited = f", {waited_s // 60:.0f} min" if waited_s >= 60 else ""
-    return f"waiting for Slurm: {_ask(job, '%r') or 'in the queue'}{waited} (job {job})"
+    return f"waiting for Slurm: {_ask(job, '%r') or 'in the queue'} (job {job}){waited}"
 
 
 def seconds_left(job: str) -> float:

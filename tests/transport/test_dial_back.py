@@ -177,4 +177,4 @@ def test_without_slurm_no_end_is_known(monkeypatch):
     assert slurm.seconds_left("7") == 0.0
     assert slurm.seconds_left("") == 0.0
     assert slurm.why_queued("7", 59.0) == "waiting for Slurm: in the queue (job 7)"
-    assert slurm.why_queued("7", 200.0) == "waiting for Slurm: in the queue, 3 min (job 7)"
+    assert slurm.why_queued("7", 200.0) == "waiting for Slurm: in the queue (job 7), 3 min"
