@@ -22,14 +22,21 @@ class Place:
     """Where programs run, if not on this machine.
 
     name: what the learner calls it. launch: the words of a command that runs the command behind it
-    in that place, with its own stdin and stdout, as `ssh HOST` does. setup: a line for the shell
-    there, before the interpreter is started, or "". python: the interpreter there.
+    in that place, with its own stdin and stdout, as `ssh HOST` does; or "unix:SOCKET" (see below).
+    setup: a line for the shell there, before the interpreter is started, or "". python: the
+    interpreter there.
     """
 
     name: str
     launch: tuple[str, ...]
     setup: str = ""
     python: str = "python3"
+
+    @property
+    def socket(self) -> str:
+        """The path behind "unix:", where a worker shares this machine's PyTorch, or ""."""
+        kind, _, path = self.launch[0].partition(":")
+        return path if kind == "unix" else ""
 
 
 @dataclass(frozen=True)

@@ -275,6 +275,17 @@ COMMANDS = (
         ),
         json=True,
     ),
+    Command(
+        "worker",
+        "worker.listen",
+        "share one PyTorch among your sessions on this machine, which say --on unix:SOCKET",
+        (
+            arg(
+                "--listen", metavar="SOCKET", required=True, help="a path; other users are refused"
+            ),
+            arg("--idle", type=positive, default=60, metavar="S", help="end after so long unused"),
+        ),
+    ),
     Command("doctor", "doctor.doctor", "tell what works on this machine", json=True),
     Command(
         "new",

@@ -37,7 +37,7 @@ COMMAND = [sys.executable, "-m", "tensortutor"]
 NEVER_S = 120
 COMMANDS = (
     "list", "show", "next", "run", "check", "answer", "explain", "hint", "reset", "where",
-    "doctor", "new", "verify", "progress", "export", "watch", "review", "reference",
+    "doctor", "worker", "new", "verify", "progress", "export", "watch", "review", "reference",
     "compare", "skip", "teach", "share", "ask-for-help", "hand-in", "class",
 )  # fmt: skip
 

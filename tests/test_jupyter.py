@@ -44,6 +44,12 @@ def get(address: str) -> tuple[int, str]:
         return error.code, error.headers.get("Location", "")
 
 
+def listens(port: int) -> bool:
+    """Somebody listens at this port."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[str]:
     """The address of a server with the extension that the package announces."""
@@ -70,7 +76,8 @@ def server(tmp_path_factory) -> Iterator[str]:
             stderr=file,
         )  # fmt: skip
     end = time.monotonic() + PATIENCE_S
-    while "is running at" not in log.read_text("utf-8", "replace"):
+    # It says that it runs before it listens.
+    while "is running at" not in log.read_text("utf-8", "replace") or not listens(port):
         assert process.poll() is None, log.read_text("utf-8", "replace")
         assert time.monotonic() < end, log.read_text("utf-8", "replace")
         time.sleep(0.05)

@@ -262,7 +262,7 @@ class Session:
         )
         runner = Runner(settings)
         try:
-            runner.prepare()
+            runner.prepare(self.printer.note)
         except RunnerError as error:
             runner.close()
             raise Refused(str(error)) from None

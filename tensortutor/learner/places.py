@@ -23,7 +23,8 @@ def find_place(on: str, places: tuple[Place, ...], python: str | None) -> Place 
             words = tuple(shlex.split(on))
         except ValueError as error:
             raise UnknownPlace(f"--on {on!r} cannot be read as a command: {error}.") from None
-        if not words or shutil.which(words[0]) is None:
+        is_socket = on.startswith("unix:/") and len(words) == 1
+        if not words or not (is_socket or shutil.which(words[0])):
             names = ", ".join(place.name for place in places) or "none"
             raise UnknownPlace(
                 f"There is no command {words[0] if words else ''!r} for --on, and no place of that "

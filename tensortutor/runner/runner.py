@@ -114,8 +114,15 @@ class Runner:
                 return
         threading.Thread(target=self._warm_quietly, name="warm", daemon=True).start()
 
-    def prepare(self) -> None:
-        """Block until PyTorch is there. Raises RunnerError."""
+    def prepare(self, told: Callable[[str], None] | None = None) -> None:
+        """Block until PyTorch is there. Raises RunnerError.
+
+        told: called with a sentence for what has to happen before it can be loaded in a place.
+        """
+        if told is not None:
+            for notice in self._load(lambda: False):
+                if notice.text != LOADING:
+                    told(notice.text)
         zygote = self._serving()
         self._keep_spares(zygote)
         with self._lock:
@@ -218,7 +225,12 @@ class Runner:
             preload=settings.preload, data=str(settings.data or ""),
             writable=tuple(str(folder.resolve()) for folder in settings.write),
         )  # fmt: skip
-        if settings.place is not None:
+        if settings.place is not None and settings.place.socket:
+            launch = plan(settings.python or sys.executable, wanted)
+            script = os.path.join(PACKAGE, "transport", "join_worker.py")
+            join = (sys.executable, script, settings.place.socket, json.dumps(launch.command))
+            layer, zygote = launch.layer, Zygote(join, launch.setup, os.environ)
+        elif settings.place is not None:
             script = os.path.join(PACKAGE, "transport", "__main__.py")
             near = (sys.executable, script, json.dumps(asdict(settings.place)))
             layer, zygote = None, Zygote(near, wanted, os.environ, longest_start_s=None)
@@ -253,8 +265,11 @@ class Runner:
                 self._give_up_place()
                 raise RunnerError("Stopped.")
             waiting_for = self.status.waiting_for
-            if waiting_for and waiting_for != told:
-                told = waiting_for
+            reason = waiting_for.partition("), ")[0].rstrip(
+                ")"
+            )  # without the minutes, which pass anyway
+            if reason and reason != told:
+                told = reason
                 yield Notice(f"{waiting_for[0].upper()}{waiting_for[1:]}.")
         if errors:
             raise errors[0]

@@ -73,7 +73,7 @@ class Zygote:
     ) -> None:
         """command: what starts it, without the number of its control socket, which comes last.
 
-        longest_start_s: None where the command itself gives up in time.
+        longest_start_s: None where the command itself gives up in time, and ends in time.
         """
         self._control, theirs = socket.socketpair()
         self._changed = threading.Condition()
@@ -202,7 +202,7 @@ class Zygote:
         except OSError:
             return  # it was gone already
         if self._process is not None:
-            end(self._process)
+            end(self._process, by_force=self._longest_start_s is not None)
 
     def _serve(
         self, command: list[str], theirs: socket.socket, setup: Setup, started: threading.Event
@@ -294,10 +294,11 @@ def tell(spare: Spare, file: Foresee) -> None:
             spare.channel.sendall(encode(message_to_json(file)))
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """Give it a moment to end by itself, then kill it."""
+def end(process: "subprocess.Popen[bytes]", *, by_force: bool) -> None:
+    """Give it a moment to end by itself, then kill it, or let it go on ending alone."""
     try:
         process.wait(2)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        if by_force:
+            process.kill()
+            process.wait()

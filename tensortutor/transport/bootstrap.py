@@ -23,7 +23,7 @@ MAGIC = b"tensortutor-stream "
 STAGE = """
 import os, sys
 sys.path[:] = [p for p in sys.path if p]
-import atexit, hashlib, io, shutil, tempfile, time, zipfile
+import atexit, fcntl, hashlib, io, shutil, tempfile, time, zipfile
 source, sink = os.dup(0), os.dup(1)
 null = os.open(os.devnull, os.O_RDWR)
 os.dup2(null, 0)
@@ -45,18 +45,37 @@ def take(size):
             sys.exit(0)
         data += more
     return data
+def make_folder():
+    while True:
+        path = tempfile.mkdtemp(prefix="tensortutor-far-")
+        atexit.register(shutil.rmtree, path, True)
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX)
+        if os.path.isdir(path):  # nobody took it for a dead process's before it was locked
+            return path
+def remove_unlocked(path):
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        if os.fstat(folder).st_uid == os.getuid():
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+    except OSError:
+        pass
+    finally:
+        os.close(folder)
 say("python %d %d %s" % (sys.version_info[0], sys.version_info[1], sys.executable))
 digest, size = take(64).decode(), int(take(12))
 cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
 node = os.uname()[1]
 prefix = "unpacking-%d-%s-" % (os.getpid(), node)
-temporary = ""
 try:
     cache = os.path.join(cache, "tensortutor")
     os.makedirs(cache, mode=0o700, exist_ok=True)
     work = tempfile.mkdtemp(dir=cache, prefix=prefix)
 except OSError:
-    temporary = cache = tempfile.mkdtemp(prefix="tensortutor-")
+    cache = make_folder()
     work = tempfile.mkdtemp(dir=cache, prefix=prefix)
 atexit.register(shutil.rmtree, work, True)
 folder = os.path.join(cache, "sent-" + digest[:20])
@@ -94,6 +113,12 @@ try:
             shutil.rmtree(other, ignore_errors=True)
 except (OSError, ValueError):
     pass
+try:
+    for name in os.listdir(tempfile.gettempdir()):
+        if name.startswith("tensortutor-far-"):
+            remove_unlocked(os.path.join(tempfile.gettempdir(), name))
+except OSError:
+    pass
 say("start")
 sys.path.insert(0, folder)
 from tensortutor.transport.dial_back import dial, read_offer
@@ -103,15 +128,12 @@ if connection:
     # The old stream stays open: who launched this ends it through it.
     kept, source, sink = (source, sink), connection.fileno(), os.dup(connection.fileno())
 from tensortutor.transport.far import main
-try:
-    main(source, sink)
-finally:
-    if temporary:
-        shutil.rmtree(temporary, ignore_errors=True)
+main(source, sink, make_folder)
 """
 """Runs in the place, on any Python 3: says its version, takes the archive if it is not there from
-an earlier time, removes those that nobody has used for thirty days and what was left behind by one
-that was ended while it unpacked, and becomes the far end."""
+an earlier time, removes those that nobody has used for thirty days and what was left behind by ones
+that were killed, and becomes the far end. Where the home cannot be written to, the archive goes to
+a temporary folder, which its process keeps locked: without the lock, its process has ended."""
 
 
 @dataclass(frozen=True)

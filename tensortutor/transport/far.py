@@ -2,16 +2,13 @@
 
 import os
 import platform
-import select
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +28,7 @@ from tensortutor.runner.errors import NoSandbox, RunnerError
 from tensortutor.runner.launch import Launch, plan
 from tensortutor.runner.sandbox import library_packages
 from tensortutor.transport.mux import MESSAGE, OPEN, Line, Mux
+from tensortutor.transport.orphans import adopt_orphans, await_children
 from tensortutor.transport.slurm import seconds_left
 
 LONGEST_START_S = 600.0
@@ -44,7 +42,8 @@ marks in it are escaped."""
 class Far:
     """One zygote and the lines to its processes."""
 
-    def __init__(self, source: int, sink: int) -> None:
+    def __init__(self, source: int, sink: int, make_folder: Callable[[], str]) -> None:
+        """make_folder: makes a temporary folder that is removed when this process has ended."""
         self._mux = Mux(source, sink, message=self._from_host, opened=lambda *_: None)
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -54,10 +53,12 @@ class Far:
         self._decoder = Decoder()
         self._descriptors: deque[int] = deque()
         self._next = 1
-        self._temporary = ""
+        self._make_folder = make_folder
 
     def serve(self) -> None:
         """Until the stream or the zygote ends."""
+        adopt_orphans()
+        self._heed_signals()
         try:
             while not self._mux.lost and not self._over:
                 self._mux.step(timeout_s=5.0)
@@ -66,6 +67,21 @@ class Far:
                     self._fail(f"PyTorch was not there after {LONGEST_START_S:g} s.")
         finally:
             self._end()
+
+    def _heed_signals(self) -> None:
+        """End in order when told to end: by `scancel`, or by the end of a terminal."""
+        told, wakeup = os.pipe()
+        for descriptor in (told, wakeup):
+            os.set_blocking(descriptor, False)
+
+        def end() -> None:
+            self._mux.forget(told)
+            self._over = True
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        self._mux.watch(told, end)
 
     # --- from the host ---
 
@@ -100,7 +116,7 @@ class Far:
             try:
                 os.makedirs(scratch, exist_ok=True)
             except OSError:
-                self._temporary = scratch = tempfile.mkdtemp(prefix="tensortutor-scratch-")
+                scratch = self._make_folder()
         data = wanted.data if os.path.isdir(wanted.data) else ""
         return replace(wanted, scratch=scratch, data=data)
 
@@ -181,15 +197,17 @@ class Far:
         return f"PyTorch's process ended with status {self._process.returncode}{detail}"
 
     def _end(self) -> None:
-        """End what was started, and wait until it has cleaned up."""
+        """End what was started, and wait until it has cleaned up.
+
+        A keeper ends when nobody holds the other end of its socket: that of a line, or one whose
+        SpareMade has not been read. What Slurm finds when this process has ended, it kills.
+        """
         until = time.monotonic() + CLEAN_UP_S
         while not self._mux.lost and self._mux.has_unsent and time.monotonic() < until:
             self._mux.step(timeout_s=0.1)
-        statuses = [os.dup(line.fd) for n, line in self._mux.lines.items() if n % 4 == 2]
         self._mux.close()
-        for descriptor in statuses:
-            with socket.socket(fileno=descriptor) as status:
-                wait_for_end(status, until)
+        for descriptor in self._descriptors:
+            os.close(descriptor)
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -197,23 +215,10 @@ class Far:
                 self._process.wait(max(0.1, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 self._process.kill()
-        if self._temporary:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            await_children(until)
 
 
-def wait_for_end(status: socket.socket, until: float) -> None:
-    """Tell a keeper that nobody listens any more, and wait until it has cleaned up."""
-    try:
-        status.setblocking(True)
-        status.shutdown(socket.SHUT_WR)
-        while select.select([status], [], [], max(0.0, until - time.monotonic()))[0]:
-            if not status.recv(1 << 12):
-                return
-    except OSError:
-        return
-
-
-def main(source: int, sink: int) -> None:
+def main(source: int, sink: int, make_folder: Callable[[], str]) -> None:
     """Serve the host that is at the other end of this stream."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Far(source, sink).serve()
+    Far(source, sink, make_folder).serve()

@@ -27,7 +27,8 @@ START_S = 60.0
 LOOK_S = 0.5
 QUEUE_EVERY_S = 5.0
 FLUSH_S = 2.0
-CLEAN_UP_S = 1.5
+CLEAN_UP_S = 6.0
+"""Longer than a far end takes to end what it has started. The host does not wait for that."""
 MOST_TAIL = 4096
 QUEUED = re.compile(rb"job (\d+) queued and waiting for resources")
 ALLOCATED = re.compile(rb"job \d+ has been allocated resources")
@@ -80,6 +81,7 @@ class Near:
         self._place = place
         self._control = control
         self._before = b""
+        self._connection: socket.socket | None = None
 
     def run(self) -> None:
         """Until the host or the place has gone. What goes wrong is told to the host."""
@@ -104,6 +106,10 @@ class Near:
                     why = (errors.last() or lost).rstrip(".")
                     carrier.report_lost(f"The connection to {self._place.name} ended: {why}.")
             finally:
+                if self._connection is not None:
+                    # The far end ends with its stream, and the launch command with the far end.
+                    with contextlib.suppress(OSError):
+                        self._connection.shutdown(socket.SHUT_RDWR)
                 end(process, patience_s)
         except Lost as error:
             tell(self._control, Failed(str(error)))
@@ -156,8 +162,8 @@ class Near:
             answer = self._word(source, errors)
             if answer == "stdio" or listener is None:
                 return source, sink
-            connection = listener.connection().detach()
-            return connection, os.dup(connection)
+            self._connection = listener.connection()
+            return self._connection.fileno(), os.dup(self._connection.fileno())
         except BrokenPipeError:
             raise Lost(self._why_no_answer(errors, "ended")) from None
         except OSError as error:
@@ -182,14 +188,14 @@ class Near:
     def _word(self, source: int, errors: Errors) -> str:
         """The next line of the far end's first stage, whatever else is said before it."""
         deadline = time.monotonic() + START_S
-        asked = 0.0
+        began, asked = time.monotonic(), 0.0
         line = b""
         while not line.endswith(b"\n") or MAGIC not in line:
             if errors.job:
                 deadline = time.monotonic() + START_S
                 if time.monotonic() - asked > QUEUE_EVERY_S:
                     asked = time.monotonic()
-                    tell(self._control, Waiting(why_queued(errors.job)))
+                    tell(self._control, Waiting(why_queued(errors.job, asked - began)))
             ready, _, _ = select.select([source, self._control.fileno()], [], [], LOOK_S)
             if self._control.fileno() in ready:
                 raise Gone

@@ -10,9 +10,10 @@ LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 """As `squeue` writes a time: 1-02:03:04, 02:03:04 or 03:04."""
 
 
-def why_queued(job: str) -> str:
-    """A sentence for who waits for a job."""
-    return f"waiting for Slurm: {_ask(job, '%r') or 'in the queue'} (job {job})"
+def why_queued(job: str, waited_s: float) -> str:
+    """A sentence for who has waited for a job for so long."""
+    waited = f", {waited_s // 60:.0f} min" if waited_s >= 60 else ""
+    return f"waiting for Slurm: {_ask(job, '%r') or 'in the queue'} (job {job}){waited}"
 
 
 def seconds_left(job: str) -> float:

@@ -43,6 +43,8 @@ def keep(
     """
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A scheduler tells all processes of a job: then the program ends, and this one cleans up.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     isolated = isolate(setup.layer)
     if kernel.LINUX:
         # Nobody reads this process's memory. (Not before: mapping users needs the contrary.)
@@ -127,6 +129,7 @@ class Keeper:
     def _hand_over(self, channel: socket.socket, out: int, err: int) -> None:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if kernel.LINUX:
             kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -176,4 +176,5 @@ def test_without_slurm_no_end_is_known(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert slurm.seconds_left("7") == 0.0
     assert slurm.seconds_left("") == 0.0
-    assert slurm.why_queued("7") == "waiting for Slurm: in the queue (job 7)"
+    assert slurm.why_queued("7", 59.0) == "waiting for Slurm: in the queue (job 7)"
+    assert slurm.why_queued("7", 200.0) == "waiting for Slurm: in the queue (job 7), 3 min"

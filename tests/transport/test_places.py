@@ -20,7 +20,7 @@ from tensortutor.protocol.events import Notice, Output
 from tensortutor.protocol.framing import Decoder, encode
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Setup, Waiting, message_from_json, message_to_json
-from tensortutor.runner import Runner, Settings
+from tensortutor.runner import Runner, RunnerError, Settings
 from tensortutor.transport import near
 from tensortutor.transport.bootstrap import script
 from tensortutor.transport.near import Near, launch_command
@@ -192,6 +192,29 @@ def test_waiting_in_slurms_queue_is_told_and_takes_as_long_as_it_takes(tmp_path,
     thread.join()
     assert set(said[:-1]) == {Waiting("waiting for Slurm: Resources (job 5)")}
     assert said[-1].sentence.startswith("srun gave no answer for 2 s before Python was started")
+
+
+def test_a_command_says_what_it_waits_for(tmp_path, monkeypatch):
+    turn = tmp_path / "turn"
+    os.mkfifo(turn)
+    scripts = {
+        "srun": f'echo "srun: job 5 queued and waiting for resources" >&2; cat {turn}; exit 1',
+        "squeue": "echo Resources",
+    }
+    for name, text in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    told = []
+
+    def tell(sentence):
+        told.append(sentence)
+        turn.write_text("")  # it waits no longer
+
+    with Runner(Settings(scratch=tmp_path / "s", place=Place("srun", ("srun",)))) as runner:
+        with pytest.raises(RunnerError, match="srun ended before Python was started there"):
+            runner.prepare(tell)
+    assert told == ["Waiting for Slurm: Resources (job 5)."]
 
 
 def test_what_is_started_gets_what_a_stream_of_bytes_needs(monkeypatch):
