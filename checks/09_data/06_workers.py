@@ -212,6 +212,14 @@ def own(answer, rng, device):
                 got = cached[i]
                 compare(got, wanted[i], f"the {turn} cached[{i}]", hint=ALIAS)
                 got.add_(1).mul_(-3)
+    series = torch.randn(rng.randrange(5, 9))
+    windows, wanted = series.unfold(0, 3, 1), series.unfold(0, 3, 1).clone()
+    cached = answer.Cached(windows, (3,), torch.float32)
+    hint = "ds[i] may be a view of what ds[i + 1] is made of. Hand out a copy the first time too."
+    for i in range(len(wanted)):
+        got = cached[i]
+        compare(got, wanted[i], f"cached[{i}] of windows that share their numbers,", hint=hint)
+        got.add_(1)
 
 
 @check(
@@ -446,7 +454,7 @@ class Cached(Right):
         return self.kept[i]
 
 
-@accepted("hands out what ds has made, the first time")
+@mutant("hands out what ds has made, the first time", caught_by=own)
 class Cached(Right):
     def __getitem__(self, i):
         if self.there[i]:
