@@ -36,7 +36,7 @@ NONE = "Where .grad is None there is no decay, and m, v and t wait. t is the par
 GRAD = "The gradient belongs to the caller. Compute in new tensors."
 WALK = "A generator is empty after one walk. Keep list(params)."
 AFTER = " If checks above fail too, mend those first."
-SHAPES = ((3, 2), (), (1,), (0,), (2, 1, 3), (4,))
+SHAPES = ((3, 2), (), (1,), (0,), (2, 1, 3), (4,), (4,))
 
 
 def leaves(rng, device, dtype=torch.float32):
@@ -212,6 +212,18 @@ def graphless(answer, rng, device):
         on = torch.is_grad_enabled()
     hint = "Afterwards it is as it was before, off here. A with block remembers, True does not."
     expect_true(not on, "autograd is on after a step() that was taken under no_grad", hint=hint)
+
+
+@check("the numbers change where they are", holds="Move each parameter in place")
+def in_place(answer, rng, device):
+    params, others, mine, _ = both(answer, rng, device, lr=0.1)
+    aliases = [p.detach() for p in params]
+    for _ in range(2):
+        give(params, others)
+        mine.step()
+    hint = "Another tensor, such as one of a state_dict, may look at the same numbers. p.sub_(t) "
+    hint += "writes to them; p.data = ... puts other numbers behind p."
+    compare(aliases, params, hint, "two steps, seen through p.detach() from before,")
 
 
 @check(
@@ -448,6 +460,55 @@ class AdamW:
             self.state[p] = m, v, t
             mh = m / (1 - b1**t)
             vh = v / (1 - b2**t)
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("puts other numbers behind the parameter", caught_by=in_place)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p.data = p * (1 - self.lr * self.wd) - self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("has one state for each shape", caught_by=averages)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p.shape, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p.shape] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
             p -= self.lr * mh / (vh.sqrt() + self.eps)
 
 
