@@ -68,6 +68,8 @@ def odd(rng):
     yield (3,), torch.bool, [torch.randint(2, (3,)) == 1 for _ in range(n)]
     yield (), torch.int64, [torch.tensor(v) for v in (0, -1, 2**62, 2**53 + 1)]
     yield (3, 2), torch.float64, [torch.randn(2, 3, dtype=torch.float64).T for _ in range(n)]
+    yield (2,), torch.bfloat16, [torch.randn(2).bfloat16() for _ in range(n)]
+    yield (), torch.complex64, [torch.randn((), dtype=torch.complex64) for _ in range(n)]
     yield (2,), torch.uint8, [torch.tensor([0, 255], dtype=torch.uint8)] * n
     yield (2, 0), torch.float32, [torch.zeros(2, 0)] * n
     yield (2,), torch.float32, []
@@ -406,6 +408,13 @@ class Cached(Right):
 class Cached(Right):
     def __init__(self, ds, shape, dtype):
         super().__init__(ds, shape, torch.float32)
+
+
+@mutant("goes by way of NumPy", caught_by=values)
+class Cached(Right):
+    def __getitem__(self, i):
+        super().__getitem__(i)
+        return torch.from_numpy(self.kept[i].numpy().copy())
 
 
 @mutant("hands out rows of the cache", caught_by=own)

@@ -226,7 +226,7 @@ def graphless(answer, rng, device):
         )
 
 
-@check("the numbers change where they are", holds="Move each parameter in place")
+@check("the numbers change where they are", holds="Move each parameter in place", both_sides=True)
 def in_place(answer, rng, device):
     params, others, mine, _ = both(answer, rng, device, (0.2,), momentum=0.9)
     aliases = [p.detach() for p in params]

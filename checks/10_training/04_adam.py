@@ -214,7 +214,7 @@ def graphless(answer, rng, device):
     expect_true(not on, "autograd is on after a step() that was taken under no_grad", hint=hint)
 
 
-@check("the numbers change where they are", holds="Move each parameter in place")
+@check("the numbers change where they are", holds="Move each parameter in place", both_sides=True)
 def in_place(answer, rng, device):
     params, others, mine, _ = both(answer, rng, device, lr=0.1)
     aliases = [p.detach() for p in params]

@@ -14,7 +14,6 @@ from tensortutor.checking import (
     advising,
     background,
     check,
-    equivalent,
     expect_equal,
     expect_raises,
     expect_true,
@@ -567,23 +566,14 @@ class EarlyStop:
         val = torch.as_tensor(val, dtype=torch.float64).item()
         if not math.isnan(val) and val + self.min_delta < self.best:
             self.best, self.left = val, self.patience
-            self.model = copy.deepcopy(model)
+            tensors = (*model.parameters(), *model.buffers())
+            self.kept = [t.detach().clone() for t in tensors]
         else:
             self.left -= 1
         return self.left <= 0
 
     def restore(self, model):
-        if not hasattr(self, "model"):
+        if not hasattr(self, "kept"):
             raise RuntimeError("no best so far")
-        model.load_state_dict(self.model.state_dict())
-        kept = dict(self.model.named_buffers())
-        for name, buffer in model.named_buffers():
-            buffer.copy_(kept[name])
-
-
-equivalent(
-    "self.state = {name: t.detach().clone() for name, t in tensors_of(model).items()}",
-    "self.state = {name: t.clone() for name, t in tensors_of(model).items()}",
-    because="The graph of such a clone is one node on a leaf and keeps no other tensor. Its "
-    "numbers are copied back under no_grad.",
-)
+        for t, old in zip((*model.parameters(), *model.buffers()), self.kept, strict=True):
+            t.detach().copy_(old)
