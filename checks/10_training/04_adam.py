@@ -1239,7 +1239,7 @@ class AdamW:
                 c1 = 1 - self.b1 ** self.t[i]
                 c2 = 1 - self.b2 ** self.t[i]
                 step = self.m[i] / c1 / ((self.v[i] / c2) ** 0.5 + self.eps)
-                p.data = p.data - self.lr * self.wds[i] * p.data - self.lr * step
+                p.data.mul_(1 - self.lr * self.wds[i]).sub_(self.lr * step)
 
 
 equivalent(
