@@ -78,9 +78,16 @@ def both(answer, rng, device, dtype=torch.float32, **options):
     return params, others, mine, torch.optim.AdamW(others, **options)
 
 
-def agree(answer, rng, device, hint, factors, **options):
-    """Both go the same way, step by step, with gradients of these sizes."""
-    for dtype in (torch.float32, torch.float64):
+BOTH = (torch.float32, torch.float64)
+
+
+def agree(answer, rng, device, hint, factors, dtypes=BOTH, **options):
+    """Both go the same way, step by step, with gradients of these sizes.
+
+    dtypes: float32 alone sees neither the place of eps nor a state in float32. Checks that come
+    later tell these by name.
+    """
+    for dtype in dtypes:
         params, others, mine, torchs = both(answer, rng, device, dtype, **options)
         for step, factor in enumerate(factors, 1):
             give(params, others, factor)
@@ -95,7 +102,8 @@ def agree(answer, rng, device, hint, factors, **options):
 )
 def first(answer, rng, device):
     for size in (1000.0, 100.0):
-        agree(answer, rng, device, FIRST, (size,), lr=0.1 + rng.random() / 10, wd=0.0)
+        lr = 0.1 + rng.random() / 10
+        agree(answer, rng, device, FIRST, (size,), BOTH[:1], lr=lr, wd=0.0)
 
 
 @check(
@@ -105,14 +113,14 @@ def first(answer, rng, device):
 )
 def averages(answer, rng, device):
     sizes = [1000.0 / 2**k for k in range(6)]
-    agree(answer, rng, device, AVERAGES, sizes, lr=0.05, wd=0.0)
+    agree(answer, rng, device, AVERAGES, sizes, BOTH[:1], lr=0.05, wd=0.0)
 
 
 @check("eps stands outside of the root")
 def epsilon(answer, rng, device):
     for size in (1e-6, 1e-8):
-        agree(answer, rng, device, EPS, (size,) * 2, lr=0.1, wd=0.0)
-    agree(answer, rng, device, EPS, (1.0, 0.1, 2.0), lr=0.1, wd=0.0, eps=0.3)
+        agree(answer, rng, device, EPS, (size,) * 2, BOTH[:1], lr=0.1, wd=0.0)
+    agree(answer, rng, device, EPS, (1.0, 0.1, 2.0), BOTH[:1], lr=0.1, wd=0.0, eps=0.3)
     params, others, mine, torchs = both(answer, rng, device, lr=0.1, wd=0.0)
     give(params, others, 0.0)
     mine.step()
