@@ -116,6 +116,21 @@ def averages(answer, rng, device):
     agree(answer, rng, device, AVERAGES, sizes, BOTH[:1], lr=0.05, wd=0.0)
 
 
+@check(
+    "float64 parameters have their state in float64",
+    holds="m and v have the dtype of their parameter.",
+)
+def in_float64(answer, rng, device):
+    for size in (1e6, 1e5):
+        params, others, mine, torchs = both(answer, rng, device, torch.float64, lr=0.1, wd=0.0)
+        for step in range(1, 4):
+            give(params, others, size)
+            mine.step()
+            torchs.step()
+            hint = "m and v have the dtype of their parameter: torch.zeros_like(p), or a plain 0."
+            compare(params, others, hint, f"step {step} in float64")
+
+
 @check("eps stands outside of the root")
 def epsilon(answer, rng, device):
     for size in (1e-6, 1e-8):
@@ -232,21 +247,6 @@ def in_place(answer, rng, device):
     hint = "Another tensor, such as one of a state_dict, may look at the same numbers. p.sub_(t) "
     hint += "writes to them; p.data = ... puts other numbers behind p."
     compare(aliases, params, hint, "two steps, seen through p.detach() from before,")
-
-
-@check(
-    "float64 parameters have their state in float64",
-    holds="m and v have the dtype of their parameter.",
-)
-def in_float64(answer, rng, device):
-    for size in (1.0, 1e-3):
-        params, others, mine, torchs = both(answer, rng, device, torch.float64, lr=0.1)
-        for step in range(1, 4):
-            give(params, others, size)
-            mine.step()
-            torchs.step()
-            hint = "m and v have the dtype of their parameter: torch.zeros_like(p), or a plain 0."
-            compare(params, others, hint, f"step {step} in float64")
 
 
 @check(
