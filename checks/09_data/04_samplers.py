@@ -217,6 +217,9 @@ def repeats(answer, rng, device):
     expect_true(first[0] != first[1], "two epochs have the same batches", hint=STREAM)
     another = batches_of(answer.Buckets(lengths, 8, 3, seed + 1))
     expect_true(another != first[0], "two seeds give the same batches", hint=STREAM)
+    for k, batches in enumerate(first):
+        message = f"pass 0 of seed {seed + 1} is pass {k} of seed {seed}"
+        expect_true(another != batches, message, hint=STREAM + " Seed it once, with seed alone.")
 
 
 @check("the default generator is not moved", holds="The default generator is not moved.")
@@ -293,6 +296,18 @@ class Right:
     def __iter__(self):
         batches = [b for pool in self.pools() for b in self.cut(self.sort(pool))]
         return iter(self.arrange(batches))
+
+
+@mutant("adds the number of the pass to the seed", caught_by=repeats)
+class Buckets(Right):
+    def __init__(self, lengths, bs, pool, seed):
+        super().__init__(lengths, bs, pool, seed)
+        self.next_seed = seed
+
+    def __iter__(self):
+        self.g.manual_seed(self.next_seed)
+        self.next_seed += 1
+        return super().__iter__()
 
 
 @mutant("sorts the whole dataset", caught_by=mixes)

@@ -68,6 +68,8 @@ def odd(rng):
     yield (3,), torch.bool, [torch.randint(2, (3,)) == 1 for _ in range(n)]
     yield (), torch.int64, [torch.tensor(v) for v in (0, -1, 2**62, 2**53 + 1)]
     yield (3, 2), torch.float64, [torch.randn(2, 3, dtype=torch.float64).T for _ in range(n)]
+    yield (2,), torch.bfloat16, [torch.randn(2).bfloat16() for _ in range(n)]
+    yield (), torch.complex64, [torch.randn((), dtype=torch.complex64) for _ in range(n)]
     yield (2,), torch.uint8, [torch.tensor([0, 255], dtype=torch.uint8)] * n
     yield (2, 0), torch.float32, [torch.zeros(2, 0)] * n
     yield (2,), torch.float32, []
@@ -212,6 +214,14 @@ def own(answer, rng, device):
                 got = cached[i]
                 compare(got, wanted[i], f"the {turn} cached[{i}]", hint=ALIAS)
                 got.add_(1).mul_(-3)
+    series = torch.randn(rng.randrange(5, 9))
+    windows, wanted = series.unfold(0, 3, 1), series.unfold(0, 3, 1).clone()
+    cached = answer.Cached(windows, (3,), torch.float32)
+    hint = "ds[i] may be a view of what ds[i + 1] is made of. Hand out a copy the first time too."
+    for i in range(len(wanted)):
+        got = cached[i]
+        compare(got, wanted[i], f"cached[{i}] of windows that share their numbers,", hint=hint)
+        got.add_(1)
 
 
 @check(
@@ -400,6 +410,13 @@ class Cached(Right):
         super().__init__(ds, shape, torch.float32)
 
 
+@mutant("goes by way of NumPy", caught_by=values)
+class Cached(Right):
+    def __getitem__(self, i):
+        super().__getitem__(i)
+        return torch.from_numpy(self.kept[i].numpy().copy())
+
+
 @mutant("hands out rows of the cache", caught_by=own)
 class Cached(Right):
     def __getitem__(self, i):
@@ -446,7 +463,7 @@ class Cached(Right):
         return self.kept[i]
 
 
-@accepted("hands out what ds has made, the first time")
+@mutant("hands out what ds has made, the first time", caught_by=own)
 class Cached(Right):
     def __getitem__(self, i):
         if self.there[i]:

@@ -160,7 +160,10 @@ def loads(answer, rng, device):
         _, run = run_of(answer, rng, workers)
         for batches in run.passes:
             order = column(batches, 0)
-            expect_equal(sorted(order), list(range(N)), name="the samples of a pass, sorted,")
+            hint = "Each sample once: the last batch is smaller, and no batch is dropped."
+            expect_equal(
+                sorted(order), list(range(N)), name="the samples of a pass, sorted,", hint=hint
+            )
             expect_equal(
                 [len(b) for b in batches], [4, 4, 4, 4, 2], name="the sizes of the batches"
             )

@@ -96,7 +96,8 @@ def step_of_w(answer, rng, device):
         x, y = points(rng, device, n)
         lr, weight = rng.uniform(0.02, 0.1), alike(rng, x)
         got, right = fit(answer, x, y, weight, lr, 1), wanted(x, y, weight, lr, 1)
-        hint = "The derivative of e * e by w is 2 * e * x, and of a mean it is the mean of these."
+        hint = "The derivative of e * e by w is 2 * e * x, and of a weighted mean it is the "
+        hint += "weighted mean of these: divided by sum(weight), and not by N."
         near(got[0], right[0], "w after one step", hint)
 
 
@@ -165,6 +166,9 @@ def losses(answer, rng, device):
         hint = "The weighted mean of e * e, of the e that the gradients are made of. The first is "
         hint += "that of y * y."
         near(value, true, f"losses[{i}]", hint)
+    got = fit(answer, x, torch.zeros_like(y), weight, 0.1, steps)[2]
+    name = f"the number of losses for {steps} steps on a line that fits from the start"
+    expect_equal(len(got), steps, name=name, hint="`steps` decides, and not how good the fit is.")
 
 
 @check("no steps leave the line at 0", holds="how many steps, 0 or more", both_sides=True)
@@ -332,6 +336,18 @@ def fit_line(x, y, weight, lr, steps):
         e = w * x + b - y
         w, b = w - lr * mean(weight, 2 * e * x), b - lr * mean(weight, 2 * e)
         losses.append(mean(weight, (w * x + b - y).square()))
+    return w, b, losses
+
+
+@mutant("stops when the loss is small", caught_by=losses)
+def fit_line(x, y, weight, lr, steps):
+    w, b, losses = 0.0, 0.0, []
+    for _ in range(steps):
+        e = w * x + b - y
+        losses.append(mean(weight, e * e))
+        if losses[-1] < 1e-6:
+            break
+        w, b = w - lr * mean(weight, 2 * e * x), b - lr * mean(weight, 2 * e)
     return w, b, losses
 
 

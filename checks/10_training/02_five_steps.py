@@ -101,6 +101,8 @@ def learns(answer, rng, device):
     opt = Watched(model.parameters(), calls.append, lr=0.5)
     before = copy.deepcopy(model.state_dict())
     answer.train_epoch(model, iter(data(device, sizes)), opt, F.mse_loss)
+    hint = "The loader here can be walked once. What walks it before the loop leaves nothing."
+    expect_true(calls, "no step was made: opt.step() is never called", hint=hint)
     hint = "One step for each batch, after its backward."
     expect_equal(len(calls), len(sizes), name="the number of steps", hint=hint)
     moved = any(not torch.equal(before[k], v) for k, v in model.state_dict().items())

@@ -22,7 +22,7 @@ background("`p.sub_(t)` writes p - t into p.", "A tensor may be the key of a dic
 shows = ["autograd/grad_modes"]
 
 MOVE = "Write into the tensor itself: p.sub_(lr * buf). A new tensor with the name p moves nothing."
-SUM = "buf is momentum times itself, plus d, whole. The first time it is d."
+SUM = "buf is momentum times itself, plus d, whole. The first time it is d. Each p has its own."
 DECAY = "weight_decay * p is a part of d, before momentum and lr."
 OWN = "The dict of a group has its own lr. Read it in each step, from that dict."
 LINES = "The three lines in their order: d with the decay, buf with d whole, p with its group's lr."
@@ -30,7 +30,7 @@ FIRST = " If the check of momentum fails too, mend that first."
 NONE = "Where .grad is None, nothing happens: no decay, no step, and the buffer waits."
 GRAD = "The gradient belongs to the caller. Compute d in a new tensor."
 KEPT = "The caller writes the next gradient into the same tensor. Keep a copy in the buffer."
-SHAPES = ((3, 2), (), (1,), (0,), (2, 1, 3), (4,))
+SHAPES = ((3, 2), (), (1,), (0,), (2, 1, 3), (4,), (4,))
 
 
 def leaves(rng, device, dtype=torch.float32):
@@ -226,6 +226,47 @@ def graphless(answer, rng, device):
         )
 
 
+@check("the numbers change where they are", holds="Move each parameter in place", both_sides=True)
+def in_place(answer, rng, device):
+    params, others, mine, _ = both(answer, rng, device, (0.2,), momentum=0.9)
+    aliases = [p.detach() for p in params]
+    for _ in range(2):
+        give(params, others)
+        mine.step()
+    hint = "Another tensor, such as one of a state_dict, may look at the same numbers. p.sub_(t) "
+    hint += "writes to them; p.data = ... puts other numbers behind p."
+    compare(aliases, params, hint, "two steps, seen through p.detach() from before,")
+
+
+def kept_by(value, seen):
+    """The tensors that can be reached from an object: its attributes, dicts and lists."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for part in (*value.keys(), *value.values()):
+            yield from kept_by(part, seen)
+    elif isinstance(value, list | tuple | set):
+        for part in value:
+            yield from kept_by(part, seen)
+    elif type(value).__module__ not in ("builtins", "torch") and hasattr(value, "__dict__"):
+        yield from kept_by(vars(value), seen)
+
+
+@check("no graph is kept", holds="What you keep has no graph.")
+def no_graph(answer, rng, device):
+    params, others, mine, _ = both(answer, rng, device, (0.2,), momentum=0.9, weight_decay=0.1)
+    for _ in range(2):
+        give(params, others)
+        mine.step()
+    graphs = sum(t.grad_fn is not None for t in kept_by(mine, set()))
+    hint = "weight_decay * p records a graph unless no_grad is on, and each buffer would hold that "
+    hint += "of all steps before. Compute the buffers under no_grad too."
+    expect_true(graphs == 0, f"{graphs} of the tensors that SGD keeps have a graph", hint=hint)
+
+
 @check(
     "a network goes the way that it goes with torch.optim.SGD",
     holds=["without torch.optim", "It agrees with torch.optim.SGD in every step"],
@@ -270,6 +311,68 @@ class SGD:
                 if p.grad is None:
                     continue
                 p.sub_(group["lr"] * p.grad)
+
+
+@mutant("has one buffer for each shape", caught_by=momentum)
+class SGD:
+    def __init__(self, groups, momentum=0.0, weight_decay=0.0):
+        self.groups = groups
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.buffers = {}
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                d = p.grad + self.weight_decay * p
+                old = self.buffers.get(p.shape)
+                buf = d if old is None else self.momentum * old + d
+                self.buffers[p.shape] = buf
+                p.sub_(group["lr"] * buf)
+
+
+@mutant("puts other numbers behind the parameter", caught_by=in_place)
+class SGD:
+    def __init__(self, groups, momentum=0.0, weight_decay=0.0):
+        self.groups = groups
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.buffers = {}
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                d = p.grad + self.weight_decay * p
+                old = self.buffers.get(p)
+                buf = d if old is None else self.momentum * old + d
+                self.buffers[p] = buf
+                p.data = p.data - group["lr"] * buf
+
+
+@mutant("keeps the graph of the decay", caught_by=no_graph)
+class SGD:
+    def __init__(self, groups, momentum=0.0, weight_decay=0.0):
+        self.groups = groups
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.buffers = {}
+
+    def step(self):
+        for group in self.groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                d = p.grad + self.weight_decay * p
+                old = self.buffers.get(p)
+                buf = d if old is None else self.momentum * old + d
+                self.buffers[p] = buf
+                p.data.sub_(group["lr"] * buf)
 
 
 @mutant("averages the gradients", caught_by=momentum)

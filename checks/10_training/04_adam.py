@@ -36,7 +36,7 @@ NONE = "Where .grad is None there is no decay, and m, v and t wait. t is the par
 GRAD = "The gradient belongs to the caller. Compute in new tensors."
 WALK = "A generator is empty after one walk. Keep list(params)."
 AFTER = " If checks above fail too, mend those first."
-SHAPES = ((3, 2), (), (1,), (0,), (2, 1, 3), (4,))
+SHAPES = ((3, 2), (), (1,), (0,), (2, 1, 3), (4,), (4,))
 
 
 def leaves(rng, device, dtype=torch.float32):
@@ -78,9 +78,16 @@ def both(answer, rng, device, dtype=torch.float32, **options):
     return params, others, mine, torch.optim.AdamW(others, **options)
 
 
-def agree(answer, rng, device, hint, factors, **options):
-    """Both go the same way, step by step, with gradients of these sizes."""
-    for dtype in (torch.float32, torch.float64):
+BOTH = (torch.float32, torch.float64)
+
+
+def agree(answer, rng, device, hint, factors, dtypes=BOTH, **options):
+    """Both go the same way, step by step, with gradients of these sizes.
+
+    dtypes: float32 alone sees neither the place of eps nor a state in float32. Checks that come
+    later tell these by name.
+    """
+    for dtype in dtypes:
         params, others, mine, torchs = both(answer, rng, device, dtype, **options)
         for step, factor in enumerate(factors, 1):
             give(params, others, factor)
@@ -95,7 +102,8 @@ def agree(answer, rng, device, hint, factors, **options):
 )
 def first(answer, rng, device):
     for size in (1000.0, 100.0):
-        agree(answer, rng, device, FIRST, (size,), lr=0.1 + rng.random() / 10, wd=0.0)
+        lr = 0.1 + rng.random() / 10
+        agree(answer, rng, device, FIRST, (size,), BOTH[:1], lr=lr, wd=0.0)
 
 
 @check(
@@ -105,14 +113,29 @@ def first(answer, rng, device):
 )
 def averages(answer, rng, device):
     sizes = [1000.0 / 2**k for k in range(6)]
-    agree(answer, rng, device, AVERAGES, sizes, lr=0.05, wd=0.0)
+    agree(answer, rng, device, AVERAGES, sizes, BOTH[:1], lr=0.05, wd=0.0)
+
+
+@check(
+    "float64 parameters have their state in float64",
+    holds="m and v have the dtype of their parameter.",
+)
+def in_float64(answer, rng, device):
+    for size in (1e6, 1e5):
+        params, others, mine, torchs = both(answer, rng, device, torch.float64, lr=0.1, wd=0.0)
+        for step in range(1, 4):
+            give(params, others, size)
+            mine.step()
+            torchs.step()
+            hint = "m and v have the dtype of their parameter: torch.zeros_like(p), or a plain 0."
+            compare(params, others, hint, f"step {step} in float64")
 
 
 @check("eps stands outside of the root")
 def epsilon(answer, rng, device):
     for size in (1e-6, 1e-8):
-        agree(answer, rng, device, EPS, (size,) * 2, lr=0.1, wd=0.0)
-    agree(answer, rng, device, EPS, (1.0, 0.1, 2.0), lr=0.1, wd=0.0, eps=0.3)
+        agree(answer, rng, device, EPS, (size,) * 2, BOTH[:1], lr=0.1, wd=0.0)
+    agree(answer, rng, device, EPS, (1.0, 0.1, 2.0), BOTH[:1], lr=0.1, wd=0.0, eps=0.3)
     params, others, mine, torchs = both(answer, rng, device, lr=0.1, wd=0.0)
     give(params, others, 0.0)
     mine.step()
@@ -214,19 +237,16 @@ def graphless(answer, rng, device):
     expect_true(not on, "autograd is on after a step() that was taken under no_grad", hint=hint)
 
 
-@check(
-    "float64 parameters have their state in float64",
-    holds="m and v have the dtype of their parameter.",
-)
-def in_float64(answer, rng, device):
-    for size in (1.0, 1e-3):
-        params, others, mine, torchs = both(answer, rng, device, torch.float64, lr=0.1)
-        for step in range(1, 4):
-            give(params, others, size)
-            mine.step()
-            torchs.step()
-            hint = "m and v have the dtype of their parameter: torch.zeros_like(p), or a plain 0."
-            compare(params, others, hint, f"step {step} in float64")
+@check("the numbers change where they are", holds="Move each parameter in place", both_sides=True)
+def in_place(answer, rng, device):
+    params, others, mine, _ = both(answer, rng, device, lr=0.1)
+    aliases = [p.detach() for p in params]
+    for _ in range(2):
+        give(params, others)
+        mine.step()
+    hint = "Another tensor, such as one of a state_dict, may look at the same numbers. p.sub_(t) "
+    hint += "writes to them; p.data = ... puts other numbers behind p."
+    compare(aliases, params, hint, "two steps, seen through p.detach() from before,")
 
 
 @check(
@@ -448,6 +468,55 @@ class AdamW:
             self.state[p] = m, v, t
             mh = m / (1 - b1**t)
             vh = v / (1 - b2**t)
+            p -= self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("puts other numbers behind the parameter", caught_by=in_place)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p.data = p * (1 - self.lr * self.wd) - self.lr * mh / (vh.sqrt() + self.eps)
+
+
+@mutant("has one state for each shape", caught_by=averages)
+class AdamW:
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, wd=0.01):
+        self.params = list(params)
+        self.lr, self.betas, self.eps, self.wd = lr, betas, eps, wd
+        self.state = {}
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        for p in self.params:
+            if p.grad is None:
+                continue
+            g = p.grad
+            m, v, t = self.state.get(p.shape, (0, 0, 0))
+            t += 1
+            m = b1 * m + (1 - b1) * g
+            v = b2 * v + (1 - b2) * g * g
+            self.state[p.shape] = m, v, t
+            mh = m / (1 - b1**t)
+            vh = v / (1 - b2**t)
+            p *= 1 - self.lr * self.wd
             p -= self.lr * mh / (vh.sqrt() + self.eps)
 
 
@@ -1178,7 +1247,7 @@ class AdamW:
                 c1 = 1 - self.b1 ** self.t[i]
                 c2 = 1 - self.b2 ** self.t[i]
                 step = self.m[i] / c1 / ((self.v[i] / c2) ** 0.5 + self.eps)
-                p.data = p.data - self.lr * self.wds[i] * p.data - self.lr * step
+                p.data.mul_(1 - self.lr * self.wds[i]).sub_(self.lr * step)
 
 
 equivalent(

@@ -58,6 +58,24 @@ def torch_rates(make, lr, steps, device):
 
 
 @check(
+    "the same step has the same rate in any order of calls",
+    holds="the same step always has the same rate, in any order of calls",
+    both_sides=True,
+)
+def stateless(answer, rng, device):
+    total, warmup, hi, lo = numbers(rng)
+    hint = "The step is an argument. Compute from it alone, and count nothing."
+    steps = list(range(total + 2))
+    first = [answer.lr_at(step, total, warmup, hi, lo) for step in steps]
+    rng.shuffle(steps)
+    for step in steps:
+        expect_rate(answer, step, total, warmup, hi, lo, first[step], hint)
+    other = numbers(rng)
+    answer.lr_at(0, *other)
+    expect_rate(answer, warmup, total, warmup, hi, lo, first[warmup], hint)
+
+
+@check(
     "the warm-up goes from hi / warmup to hi",
     holds="climb a straight line: hi / warmup in the first step, hi in the last one.",
 )
@@ -151,24 +169,6 @@ def in_torch(answer, rng, device):
             answer.lr_at(step, total, warmup, hi, lo)  # the call that the report is to show
         text = f"step {step} of {total} with a warm-up of {warmup} has {a:.6g}, torch's {b:.6g}"
         expect_true(close, text, hint=TORCH)
-
-
-@check(
-    "the same step has the same rate in any order of calls",
-    holds="the same step always has the same rate, in any order of calls",
-    both_sides=True,
-)
-def stateless(answer, rng, device):
-    total, warmup, hi, lo = numbers(rng)
-    hint = "The step is an argument. Compute from it alone, and count nothing."
-    steps = list(range(total + 2))
-    first = [answer.lr_at(step, total, warmup, hi, lo) for step in steps]
-    rng.shuffle(steps)
-    for step in steps:
-        expect_rate(answer, step, total, warmup, hi, lo, first[step], hint)
-    other = numbers(rng)
-    answer.lr_at(0, *other)
-    expect_rate(answer, warmup, total, warmup, hi, lo, first[warmup], hint)
 
 
 @hinted(1, reaches=warms)

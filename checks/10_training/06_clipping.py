@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import math
 import sys
 
 import torch
@@ -170,6 +171,11 @@ def kept(answer, rng, device):
                          hint=SHORT)  # fmt: skip
 
 
+EXACT = ((9, 40), (11, 60), (33, 44), (48, 55), (13, 84), (20, 99), (60, 91), (15, 112), (88, 105))
+"""Two numbers whose length is a whole one: exact in every precision, and in any order. For some of
+them, 41 is the first length, n * (1 / n) is not 1 in float32."""
+
+
 @check(
     "gradients exactly at the bound keep every bit",
     holds="If the norm is at most max_norm",
@@ -177,9 +183,13 @@ def kept(answer, rng, device):
 )
 def at_the_bound(answer, rng, device):
     hint = "A norm equal to the bound is within it. Ask `norm > max_norm`, and add nothing to norm."
-    cases = [leaf(torch.tensor([3.0, 4.0]), device)], [leaf(torch.tensor([0.3]), device)]
-    for params in (*cases, *(params_of_norm(rng, device, 3 * rng.random() + 1) for _ in range(30))):
-        bound = clipped(answer, params, 1e6).item()
+    cases = [([leaf(torch.tensor([0.3]), device)], torch.tensor(0.3).item())]
+    for a, b in ((3, 4), *EXACT):
+        scale = rng.choice((0.25, 1.0, 8.0))
+        numbers = torch.tensor([[a], [b]]) * scale
+        parts = rng.choice((numbers.T, numbers))
+        cases.append(([leaf(part, device) for part in parts], math.hypot(a, b) * scale))
+    for params, bound in cases:
         before = clones(params)
         clipped(answer, params, bound)
         for i, (now, old) in enumerate(zip(grads_of(params), before, strict=True)):
@@ -492,6 +502,21 @@ def clip_(params, max_norm):
     scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
     for g in grads:
         g *= scale
+    return norm
+
+
+@accepted("compares and multiplies in float64")
+def clip_(params, max_norm):
+    grads = [p.grad for p in params if p.grad is not None]
+    if not grads:
+        return torch.zeros(())
+    exact = torch.stack([g.double().square().sum() for g in grads]).sum().sqrt()
+    norm = exact.to(grads[0].dtype)
+    if not norm.isfinite():
+        raise RuntimeError("gradients are not finite")
+    if exact > max_norm:
+        for g in grads:
+            g.copy_(g.double() * (max_norm / exact))
     return norm
 
 

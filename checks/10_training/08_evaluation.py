@@ -253,6 +253,40 @@ def training(answer, rng, device):
         expect_close(other, one, name="a parameter after 4 steps", hint=hint)
 
 
+@check("autograd is on or off as before", holds="The loop must not notice.")
+def grad_mode(answer, rng, device):
+    x, y = torch.randn(4, 3, device=device), torch.tensor([0, 1, 2, 0], device=device)
+    model, found = nn.Linear(3, 3).to(device), []
+    for on in (True, False):
+        with torch.set_grad_enabled(on):
+            answer.evaluate(model, batches(x, y, [4]), 3)
+            found.append(torch.is_grad_enabled())
+    hint = "with torch.no_grad(): puts back what was. Neither True nor False is right in general."
+    expect_equal(
+        found, [True, False], name="is_grad_enabled() after it was on, and off,", hint=hint
+    )
+
+
+@mutant("switches autograd on at the end", caught_by=grad_mode)
+def evaluate(model, loader, k):
+    modes = [(m, m.training) for m in model.modules()]
+    model.eval()
+    torch.set_grad_enabled(False)
+    total, conf = 0.0, torch.zeros(k, k, dtype=torch.int64)
+    for x, y in loader:
+        logits = model(x)
+        total += F.cross_entropy(logits, y).item() * len(y)
+        pairs = (y * k + logits.argmax(1)).cpu()
+        conf += torch.bincount(pairs, minlength=k * k).view(k, k)
+    torch.set_grad_enabled(True)
+    for m, flag in modes:
+        m.training = flag
+    both = conf.sum(0) + conf.sum(1)
+    f1 = (2 * conf.diag() / both.clamp(min=1)).mean().item()
+    n = conf.sum().item()
+    return {"loss": total / n, "acc": conf.diag().sum().item() / n, "f1": f1, "conf": conf}
+
+
 @mutant("counts duplicate pairs once", caught_by=confusion)
 @torch.no_grad()
 def evaluate(model, loader, k):

@@ -14,7 +14,6 @@ from tensortutor.checking import (
     advising,
     background,
     check,
-    equivalent,
     expect_equal,
     expect_raises,
     expect_true,
@@ -215,6 +214,67 @@ def no_graph(answer, rng, device):
     expect_true(stop.best == 0.5, f"best is {stop.best} after tensors of 0.5 and 0.75")
 
 
+def kept_by(value, seen):
+    """The tensors that can be reached from an object: its attributes, dicts and lists."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        yield from kept_by(list(value.values()), seen)
+    elif isinstance(value, list | tuple | set):
+        for part in value:
+            yield from kept_by(part, seen)
+    elif type(value).__module__ not in ("builtins", "torch") and hasattr(value, "__dict__"):
+        yield from kept_by(vars(value), seen)
+
+
+@check("what is kept has no graph", holds="No graph stays alive because of this call.")
+def kept_alone(answer, rng, device):
+    stop = answer.EarlyStop(2)
+    stop.step(0.5, model_of(1, device))
+    graphs = sum(t.grad_fn is not None for t in kept_by(stop, set()))
+    hint = "clone() of a parameter is recorded, as any operation is: detach() first."
+    expect_true(
+        graphs == 0, f"{graphs} of the tensors that EarlyStop keeps have a graph", hint=hint
+    )
+
+
+class Remembers(nn.Module):
+    """Keeps an activation, with its graph, in an attribute."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(3, 2)
+
+    def forward(self, x):
+        self.hidden = self.line(x)
+        return self.hidden.sum()
+
+
+@check(
+    "the model stays as it is, an activation in an attribute included",
+    holds=["It stays as it is, with its modes", "perhaps with an activation in an attribute"],
+    both_sides=True,
+)
+def left_alone(answer, rng, device):
+    model = Remembers().to(device)
+    model(torch.ones(1, 3, device=device))
+    hidden, hint = model.hidden, "Copy its parameters and buffers, not the model."
+    stop = answer.EarlyStop(2)
+    with advising(RuntimeError, hint=hint + " deepcopy stops at a tensor with a graph."):
+        stop.step(0.5, model)
+    expect_true(model.hidden is hidden, "an attribute of the model is another one", hint=hint)
+    for mode in (True, False):
+        model = model_of(1, device).train(mode)
+        model[0].train()
+        stop.step(0.25 if mode else 0.125, model)
+        modes = [module.training for module in model.modules()]
+        hint = "Nobody asked for another mode: the training goes on with this model."
+        expect_equal(modes, [mode, True, mode], name="the modes after step", hint=hint)
+
+
 @check(
     "without a best there is nothing to restore",
     holds="RuntimeError if no value was ever better.",
@@ -306,6 +366,24 @@ class Loads(Right):
 @mutant("keeps a deep copy of the state_dict alone", caught_by=restored)
 class EarlyStop(Loads):
     pass
+
+
+@mutant("keeps copies with a graph", caught_by=kept_alone)
+class EarlyStop(Right):
+    def keep(self, model):
+        self.state = {name: t.clone() for name, t in tensors_of(model).items()}
+
+
+@mutant("copies the whole model", caught_by=left_alone)
+class EarlyStop(Right):
+    def keep(self, model):
+        self.state = tensors_of(copy.deepcopy(model))
+
+
+@mutant("leaves the model in eval mode", caught_by=left_alone)
+class EarlyStop(Right):
+    def keep(self, model):
+        super().keep(model.eval())
 
 
 @mutant("keeps the model's own tensors", caught_by=restored)
@@ -488,23 +566,14 @@ class EarlyStop:
         val = torch.as_tensor(val, dtype=torch.float64).item()
         if not math.isnan(val) and val + self.min_delta < self.best:
             self.best, self.left = val, self.patience
-            self.model = copy.deepcopy(model)
+            tensors = (*model.parameters(), *model.buffers())
+            self.kept = [t.detach().clone() for t in tensors]
         else:
             self.left -= 1
         return self.left <= 0
 
     def restore(self, model):
-        if not hasattr(self, "model"):
+        if not hasattr(self, "kept"):
             raise RuntimeError("no best so far")
-        model.load_state_dict(self.model.state_dict())
-        kept = dict(self.model.named_buffers())
-        for name, buffer in model.named_buffers():
-            buffer.copy_(kept[name])
-
-
-equivalent(
-    "self.state = {name: t.detach().clone() for name, t in tensors_of(model).items()}",
-    "self.state = {name: t.clone() for name, t in tensors_of(model).items()}",
-    because="The graph of such a clone is one node on a leaf and keeps no other tensor. Its "
-    "numbers are copied back under no_grad.",
-)
+        for t, old in zip((*model.parameters(), *model.buffers()), self.kept, strict=True):
+            t.detach().copy_(old)

@@ -1,5 +1,6 @@
 """Judges lessons/10_training/10_checkpoint.md."""
 
+import contextlib
 import copy
 import io
 import os
@@ -339,6 +340,12 @@ def failing(answer, rng, device):
             answer.save_state(fresh, *run, Unwritable())
         message = "path had no file, the first save failed, and now there is half a file at path"
         expect_true(not os.path.exists(fresh), message, hint=WHOLE)
+        taken = os.path.join(place, "taken")
+        os.makedirs(os.path.join(taken, "inside"))
+        with expect_raises(
+            Exception, "path is a folder, nothing was saved, and no error", hint=hint
+        ):
+            answer.save_state(taken, *run, 3)
 
 
 @check(
@@ -816,6 +823,13 @@ def save_state(path, model, opt, sched, step):
     found["model"] = {**zeros, **parameters}
     torch.save(found, f"{path}.tmp")
     os.replace(f"{path}.tmp", path)
+
+
+@mutant("passes over an error of the last step", caught_by=failing)
+def save_state(path, model, opt, sched, step):
+    torch.save(content(model, opt, sched, step), f"{path}.tmp")
+    with contextlib.suppress(OSError):
+        os.replace(f"{path}.tmp", path)
 
 
 @mutant("writes into the file itself", caught_by=failing)
