@@ -122,7 +122,10 @@ class Confinement:
             if self._landlock is not None:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
-            kernel.seccomp(network=network or self._setup.layer == FULL)
+            kernel.seccomp(
+                network=network or self._setup.layer == FULL,
+                truncation=self._landlock is None or kernel.landlock_version() >= 3,
+            )
         set_limits(limits)
         os.chdir(cwd)
         return cwd
