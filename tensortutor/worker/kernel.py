@@ -9,6 +9,7 @@ import os
 import platform
 import struct
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 LINUX = sys.platform == "linux"
@@ -169,6 +170,13 @@ With another one's limits a program would end the app, or keep its keeper from o
 GROUP_ALONE = {"setpriority": ((141, 140), 2), "ioprio_set": ((251, 30), 3)}
 """The same with a kind in front, and the first kind that is more than a group of processes."""
 CALL_PRCTL = (157, 167)
+SIGNAL_TO = {
+    "kill": (62, 129), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "pidfd_open": (434, 434),
+}  # fmt: skip
+SIGNAL_OTHERWISE = {"tkill": (200, 130), "pidfd_send_signal": (424, 424)}
+"""Their argument is a thread or a descriptor, which a filter cannot tell from one's own."""
+EVERYBODY = -1
 CALL_TRUNCATE, CALL_OPEN, CALL_OPENAT, CALL_OPENAT2 = (76, 45), 2, (257, 56), (437, 437)
 CLONE = (56, 220)
 CLONE3 = (435, 435)
@@ -192,6 +200,11 @@ def refused_if(number: int, *tests: tuple[Row, ...]) -> list[Row]:
     return [(JUMP_EQUAL, 0, len(body), number), *body]
 
 
+def is_one(argument: int, value: int) -> tuple[Row, ...]:
+    """A test: the argument is this one."""
+    return (LOAD, 0, 0, argument), (JUMP_EQUAL, 0, 1, value & 0xFFFFFFFF)
+
+
 def is_not(argument: int, value: int) -> tuple[Row, ...]:
     """A test: the argument is another one. Of its 64 bits the lower 32 count, as for any id."""
     return (LOAD, 0, 0, argument), (JUMP_EQUAL, 1, 0, value)
@@ -203,11 +216,14 @@ def truncates_unwritten(argument: int) -> tuple[Row, ...]:
     return (LOAD, 0, 0, argument), (AND, 0, 0, mask), (JUMP_EQUAL, 0, 1, os.O_TRUNC)
 
 
-def seccomp_program(machine: str, *, network: bool, truncation: bool = True) -> bytes:
+def seccomp_program(
+    machine: str, *, network: bool, truncation: bool = True, spared: Sequence[int] = ()
+) -> bytes:
     """The filter, as the kernel's bytecode.
 
     network: sockets may also be TCP and UDP; else Unix sockets alone. truncation: a file may be cut
-    by its name, as where Landlock says which (from version 3 on).
+    by its name, as where Landlock says which (from version 3 on). spared: who gets no signals:
+    processes and, as negative numbers, groups of them; if there is any, not all at once either.
     """
     which = 0 if machine == "x86_64" else 1
     rows: list[Row] = [
@@ -226,8 +242,13 @@ def seccomp_program(machine: str, *, network: bool, truncation: bool = True) -> 
         wide: tuple[Row, ...] = (LOAD, 0, 0, FIRST_ARGUMENT), (JUMP_ABOVE, 0, 1, beyond)
         rows += refused_if(numbers[which], wide, is_not(SECOND_ARGUMENT, 0))
     # The keeper must be able to look into every process of the run.
-    hides: tuple[Row, ...] = (LOAD, 0, 0, FIRST_ARGUMENT), (JUMP_EQUAL, 0, 1, PR_SET_DUMPABLE)
-    rows += refused_if(CALL_PRCTL[which], hides)
+    rows += refused_if(CALL_PRCTL[which], is_one(FIRST_ARGUMENT, PR_SET_DUMPABLE))
+    if spared:
+        whom = [is_one(FIRST_ARGUMENT, one) for one in (EVERYBODY, *spared)]
+        for numbers in SIGNAL_TO.values():
+            rows += refused_if(numbers[which], *whom)
+        for numbers in SIGNAL_OTHERWISE.values():
+            rows += [(JUMP_EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, ERRNO | EPERM)]
     if not truncation:
         rows += [(JUMP_EQUAL, 0, 1, CALL_TRUNCATE[which]), (RETURN, 0, 0, ERRNO | EPERM)]
         rows += [(JUMP_EQUAL, 0, 1, CALL_OPENAT2[which]), (RETURN, 0, 0, ERRNO | ENOSYS)]
@@ -252,13 +273,13 @@ def seccomp_program(machine: str, *, network: bool, truncation: bool = True) -> 
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 
-def seccomp(*, network: bool, truncation: bool = True) -> bool:
+def seccomp(*, network: bool, truncation: bool = True, spared: Sequence[int] = ()) -> bool:
     """Install the filter (see `seccomp_program`); False on a machine whose calls are not known."""
     machine = platform.machine()
     if machine not in MACHINES:
         return False
     program = ctypes.create_string_buffer(
-        seccomp_program(machine, network=network, truncation=truncation)
+        seccomp_program(machine, network=network, truncation=truncation, spared=spared)
     )
     count = (len(program) - 1) // 8
     header = struct.pack("HxxxxxxP", count, ctypes.addressof(program))
