@@ -9,7 +9,6 @@ This holds against replacing things, not against a program that looks for the ch
 or in the garbage collector's lists: both run in one process.
 """
 
-import ast
 import builtins
 import collections
 import contextlib
@@ -18,9 +17,7 @@ import dataclasses
 import functools
 import gc
 import hashlib
-import inspect
 import json.encoder
-import linecache
 import math
 import operator
 import platform
@@ -32,9 +29,7 @@ import struct
 import sys
 import threading
 import time
-import traceback
 import types
-import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter, is_not
@@ -81,10 +76,9 @@ REPORTING: tuple[ModuleType, ...] = (
     scene, syntax, operands, words,
 )  # fmt: skip
 LIBRARY: tuple[ModuleType, ...] = (
-    ast, collections, dataclasses, functools, inspect, json.encoder, linecache, operator, re,
-    socket, struct, traceback, types, typing,
+    collections, dataclasses, functools, json.encoder, operator, re, socket, struct, types,
 )  # fmt: skip
-"""What the machinery itself is made with. Each would see a verdict before it is signed."""
+"""What writes verdicts down. Each would see one before it is signed."""
 CLASSES: tuple[type, ...] = (
     torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random,
     type(torch.Tensor), type(torch.nn.Parameter),  # which say what is an instance of them
@@ -119,7 +113,7 @@ class SavedNames:
         self.functions: list[FunctionType] = []
         self.cells: list[CellType] = []
         self.contents: list[Any] = []
-        """What each cell of a closure holds: a decorator keeps the function there."""
+        """The function in each cell of a closure: a decorator keeps it there."""
         self.insides: list[tuple[Callable[[FunctionType], Any], list[Any]]] = [
             (attrgetter(name), []) for name in INSIDES
         ]
@@ -146,16 +140,17 @@ class SavedNames:
 
     def add_functions(self, module: ModuleType) -> None:
         """Remember the insides of a module's functions and methods."""
-        self._add_insides(functions_of(vars(module).values(), own_classes(module)))
+        self.add_insides(functions_of(vars(module).values(), own_classes(module)))
 
     def add_methods(self, kind: type) -> None:
         """Remember the insides of a class's methods."""
-        self._add_insides(functions_of((), (kind,)))
+        self.add_insides(functions_of((), (kind,)))
 
-    def _add_insides(self, functions: Iterable[FunctionType]) -> None:
+    def add_insides(self, functions: Iterable[FunctionType]) -> None:
+        """Remember the insides of functions."""
         for function in functions:
             self.functions.append(function)
-            for cell, content in filled_cells(function):
+            for cell, content in wrapped_in(function):
                 self.cells.append(cell)
                 self.contents.append(content)
             for inside, before in self.insides:
@@ -193,7 +188,7 @@ class Snapshot:
             self.around.add(module)
         for kind in BUILT_IN:
             self.around.add_class(kind)
-        self.around.add_functions(torch)
+        self.around.add_insides(functions_of(vars(torch).values(), ()))
         for kind in CLASSES:
             self.around.add_methods(kind)
         known = (*OUTER, contextlib, *REPORTING, *LIBRARY)
@@ -413,18 +408,19 @@ def functions_of(values: Iterable[Any], classes: Iterable[type]) -> Iterator[Fun
         if isinstance(value, FunctionType) and id(value) not in seen:
             seen.add(id(value))
             yield value
-            waiting += [content for _, content in filled_cells(value)]
+            waiting += [content for _, content in wrapped_in(value)]
         elif isinstance(value, property):
             waiting += [value.fget, value.fset, value.fdel]
         elif isinstance(value, (staticmethod, classmethod)):
             waiting.append(value.__func__)
 
 
-def filled_cells(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
-    """The cells of a function's closure that hold something, and what."""
+def wrapped_in(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
+    """The cells of a function's closure that hold a function, and that one."""
     for cell in function.__closure__ or ():
-        with contextlib.suppress(ValueError):
-            yield cell, cell.cell_contents
+        with contextlib.suppress(ValueError):  # it is empty
+            if isinstance(cell.cell_contents, FunctionType):
+                yield cell, cell.cell_contents
 
 
 def restore_class(kind: type, before: dict[str, Any]) -> None:
