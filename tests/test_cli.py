@@ -972,3 +972,10 @@ def test_an_unknown_lesson_keeps_the_app_from_starting(words: tuple[str, ...]) -
     assert code == 2
     assert screen.startswith("tensortutor: There is no lesson ")
     assert words[-1] in screen
+
+
+def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "long.py"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    refused(tensortutor("run", str(path)), "long.py cannot be read: it has more than 64 MiB")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.course.model import Chapter, Course, Lesson
+from tensortutor.course.read_file import LARGEST
 from tensortutor.learner.class_sharing import ClassSharing, sharing_for
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.file_watch import POLL_S
@@ -357,9 +358,15 @@ def _until_none(events: "queue.SimpleQueue[Event | None]") -> Iterator[Event]:
 
 
 def read_source(path: Path) -> str:
-    """A Python file's text, in the encoding that it declares. Raises Refused."""
+    """A Python file's text, in the encoding that it declares. Raises Refused.
+
+    It may be a pipe, as the shell's <(command) is, but a device may never end.
+    """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise Refused(f"{path} cannot be read: it has more than {LARGEST >> 20} MiB.")
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return data.decode(encoding)
     except OSError as error:

@@ -259,7 +259,7 @@ def _programs(
 def _check_python(source: str, line_of: Callable[[str], int], report: Report) -> None:
     try:
         ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         # The text of a ''' string begins one line below its key.
         line = line_of("source") + (getattr(error, "lineno", 1) or 1)
         report.add(line, f"the program is not Python: {getattr(error, 'msg', error)}")

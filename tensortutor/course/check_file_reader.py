@@ -72,7 +72,7 @@ def read_shows(path: Path) -> tuple[str, ...]:
     try:
         found = SHOWS.search(read_file(path).decode("utf-8", "replace"))
         statement = ast.parse(found[0]).body[0] if found else None
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     return _texts(statement.value) or () if isinstance(statement, ast.Assign) else ()
 
@@ -108,7 +108,7 @@ def _body(source: str, report: Report, thorough: bool) -> Sequence[ast.stmt] | N
     if not thorough:
         try:
             return _headers(source)
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             pass  # the whole file says better what is wrong
     tree = parse_python(source, 1, "the check file", report)
     return None if tree is None else tree.body

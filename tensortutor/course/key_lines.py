@@ -103,7 +103,7 @@ def _body(source: str) -> list[ast.stmt]:
     """The statements of a program; none if it is not Python, as an error program may be."""
     try:
         return ast.parse(source).body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 
 

@@ -60,7 +60,7 @@ def read_sample(source: str, line: int, report: Report) -> Sample:
     """The code of a fence, and its results. What is not Python, or no result, is reported."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         within = getattr(error, "lineno", 1) or 1
         report.add(line + within, f"this is not Python: {getattr(error, 'msg', error)}")
         return Sample(source, line, ())

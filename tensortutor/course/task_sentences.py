@@ -157,7 +157,7 @@ def _sentences(text: str) -> Iterator[str]:
 def _docstrings(source: str) -> Iterator[str]:
     try:
         tree = ast.parse(source)
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     for node in ast.walk(tree):

@@ -18,6 +18,8 @@ DTYPE = re.compile(r"torch\.(?=(?:(?:b?float|complex|u?int)\d+|bool)$)")
 SPACING = re.compile(r"\s*([,()\[\]{}])\s*")
 ENOUGH = 3
 """Significant digits of a number that may be rounded."""
+_ITEMS = {"order": str, "shape": int}
+"""What the answers are lists of."""
 MOST_ZEROS = 400
 """Numbers with more zeros than this are no floats."""
 
@@ -74,9 +76,16 @@ def about_run(quiz: Quiz, value: Any) -> Quiz | None:
         return None
     if not numbers and type(value) is not type(quiz.answer):
         return None
+    item = _ITEMS.get(quiz.kind)
+    if item is not None and not all(type(one) is item for one in value):
+        return None
     if value == quiz.answer:
         return quiz
-    return replace(quiz, answer=float(value) if numbers else value, wrong=(), explain="")
+    try:
+        answer = float(value) if numbers else value
+    except OverflowError:
+        return None  # a whole number beyond all floats
+    return replace(quiz, answer=answer, wrong=(), explain="")
 
 
 def written(quiz: Quiz, value: Any) -> str:

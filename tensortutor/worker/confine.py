@@ -5,6 +5,7 @@ while it waits and `shut` when the job is there, since only the job says which s
 its own.
 """
 
+import contextlib
 import os
 import resource
 import shutil
@@ -14,6 +15,7 @@ from tensortutor.protocol.jobs import Limits
 from tensortutor.protocol.layers import FULL, LIMITS
 from tensortutor.protocol.setup import Setup
 from tensortutor.worker import kernel
+from tensortutor.worker.cgroups import ancestors
 
 FRESH = ("/tmp", "/dev/shm")
 """Folders in memory that each run has for itself."""
@@ -23,6 +25,8 @@ LESSON = "/lesson"
 MOST_INODES = 1 << 15
 """Files and folders in each folder in memory: an empty one takes about 1 KB of the kernel's."""
 MOST_DESCRIPTORS = 1024
+CUTS, SCOPES = 3, 6
+"""The versions of Landlock from which on it knows truncation (Linux 6.2) and signals (6.12)."""
 NICENESS = 5
 WRITABLE_DEVICES = (
     "/dev/null",
@@ -122,7 +126,11 @@ class Confinement:
             if self._landlock is not None:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
-            kernel.seccomp(network=network or self._setup.layer == FULL)
+            kernel.seccomp(
+                network=network or self._setup.layer == FULL,
+                truncation=self._landlock is None or kernel.landlock_version() >= CUTS,
+                spared=spared() if kernel.landlock_version() < SCOPES and not self.isolated else (),
+            )
         set_limits(limits)
         os.chdir(cwd)
         return cwd
@@ -186,6 +194,16 @@ def set_limits(limits: Limits) -> None:
     os.nice(NICENESS)
     # Twice the wall time on every core: the wall clock is the keeper's, this one is a backstop.
     lower(resource.RLIMIT_CPU, int(limits.wall_s * 2 * (os.cpu_count() or 1)) + 10)
+
+
+def spared() -> list[int]:
+    """The keeper, the zygote, the app and what started them; their groups as negative numbers."""
+    found = [int(pid) for pid in ancestors() if int(pid) != os.getpid()]
+    groups: set[int] = set()
+    for pid in found:
+        with contextlib.suppress(OSError):  # of another session, on some systems
+            groups.add(-os.getpgid(pid))
+    return [*found, *groups]
 
 
 def lower(which: int, value: int) -> None:

@@ -10,22 +10,30 @@ or in the garbage collector's lists: both run in one process.
 """
 
 import builtins
+import collections
 import contextlib
 import ctypes
+import dataclasses
+import functools
 import gc
 import hashlib
-import json
+import json.encoder
 import math
+import operator
 import platform
 import random
+import re
 import signal
+import socket
+import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter, is_not
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -67,13 +75,26 @@ REPORTING: tuple[ModuleType, ...] = (
     events, framing, wire, capture, check_errors, message_socket, probe_values, tracebacks,
     scene, syntax, operands, words,
 )  # fmt: skip
-CLASSES: tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random)
+LIBRARY: tuple[ModuleType, ...] = (
+    collections, dataclasses, functools, json.encoder, operator, re, socket, struct, types,
+)  # fmt: skip
+"""What writes verdicts down. Each would see one before it is signed."""
+CLASSES: tuple[type, ...] = (
+    torch.Tensor, torch.nn.Module, torch.nn.Parameter, random.Random,
+    type(torch.Tensor), type(torch.nn.Parameter),  # which say what is an instance of them
+)  # fmt: skip
 STATIC: tuple[type, ...] = (torch._C.TensorBase, torch.Size, torch.dtype, torch.device)
 """Types of C. Their attributes cannot be set, but the dict behind them can be edited."""
+BUILT_IN: tuple[type, ...] = (
+    object, type, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset,
+    FunctionType, ModuleType, collections.Counter,
+)  # fmt: skip
+"""The same, of Python's own."""
 TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 TOOLS = range(6)
 """The ids of sys.monitoring that tools may have (PEP 669)."""
 INSIDES = ("__code__", "__defaults__", "__kwdefaults__")
+CONTENTS = attrgetter("cell_contents")
 # What is kept of a type's attributes, and of its subclasses', is looked up anew then.
 _forget_lookups = ctypes.pythonapi["PyType_Modified"]
 _forget_lookups.argtypes, _forget_lookups.restype = [ctypes.py_object], None
@@ -90,6 +111,9 @@ class SavedNames:
         self.classes: list[tuple[type, dict[str, Any]]] = []
         self.keywords: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self.functions: list[FunctionType] = []
+        self.cells: list[CellType] = []
+        self.contents: list[Any] = []
+        """The function in each cell of a closure: a decorator keeps it there."""
         self.insides: list[tuple[Callable[[FunctionType], Any], list[Any]]] = [
             (attrgetter(name), []) for name in INSIDES
         ]
@@ -116,8 +140,19 @@ class SavedNames:
 
     def add_functions(self, module: ModuleType) -> None:
         """Remember the insides of a module's functions and methods."""
-        for function in functions_of(module):
+        self.add_insides(functions_of(vars(module).values(), own_classes(module)))
+
+    def add_methods(self, kind: type) -> None:
+        """Remember the insides of a class's methods."""
+        self.add_insides(functions_of((), (kind,)))
+
+    def add_insides(self, functions: Iterable[FunctionType]) -> None:
+        """Remember the insides of functions."""
+        for function in functions:
             self.functions.append(function)
+            for cell, content in wrapped_in(function):
+                self.cells.append(cell)
+                self.contents.append(content)
             for inside, before in self.insides:
                 before.append(inside(function))
             keywords = function.__kwdefaults__
@@ -149,13 +184,20 @@ class Snapshot:
             self.within.add_class(kind)
         self.within.add_functions(torch.nn.functional)
         self.within.add(contextlib)
-        for module in REPORTING:
+        for module in (*REPORTING, *LIBRARY):
             self.around.add(module)
-        self.imported |= {module.__name__: module for module in (*OUTER, contextlib, *REPORTING)}
+        for kind in BUILT_IN:
+            self.around.add_class(kind)
+        self.around.add_insides(functions_of(vars(torch).values(), ()))
+        for kind in CLASSES:
+            self.around.add_methods(kind)
+        known = (*OUTER, contextlib, *REPORTING, *LIBRARY)
+        self.imported |= {module.__name__: module for module in known}
         # Taken now: when they are needed, their names may mean something else.
         self.clear = (sys.settrace, sys.setprofile, threading.settrace, threading.setprofile)
         self.monitoring = Monitoring.of_python()
         self.callbacks = list(gc.callbacks)
+        self._collect, self._stop_collecting = gc.enable, gc.disable
         own = private_copies()
         self._accept, self._restore, self._leave, self._is_changed = (
             own[name] for name in ("accept", "restore", "leave_modes", "is_changed")
@@ -190,13 +232,19 @@ class Snapshot:
         whole: for a check from its beginning to its end. The machinery of verdicts is put back as
         well, and the result says whether the judge was changed while the program had no control.
         """
+        if whole:
+            self._collect()
         modes = mode_counts()
         parts = (self.within, self.around) if whole else (self.within,)
         put_back, leave, is_changed = self._restore, self._leave, self._is_changed
+        stop_collecting = self._stop_collecting
         self.tampered = not whole and (self.tampered or is_changed(self.sealed))
 
         def after() -> bool:
             tampered = whole and (self.tampered or is_changed(self.sealed))
+            if whole:
+                # From here on to the next check the verdict is made: no finalizer runs meanwhile.
+                stop_collecting()
             put_back(self, parts)
             leave(modes)
             return tampered
@@ -266,9 +314,12 @@ def is_changed(part: SavedNames) -> bool:
         return True
     if not HAVE_VERSIONS and any(differ(now, before) for now, before in dicts_of(part)):
         return True
-    return any(
-        any(map(is_not, map(inside, part.functions), before)) for inside, before in part.insides
-    )
+    if any(any(map(is_not, map(inside, part.functions), old)) for inside, old in part.insides):
+        return True
+    try:
+        return any(map(is_not, map(CONTENTS, part.cells), part.contents))
+    except ValueError:
+        return True  # one has been emptied
 
 
 def accept(part: SavedNames) -> None:
@@ -305,6 +356,8 @@ def put_back(part: SavedNames) -> None:
     for name, (_, insides) in zip(INSIDES, part.insides, strict=True):
         for function, inside in zip(part.functions, insides, strict=True):
             setattr(function, name, inside)
+    for cell, content in zip(part.cells, part.contents, strict=True):
+        cell.cell_contents = content
 
 
 def version_of(names: dict[str, Any]) -> Callable[[], bytes]:
@@ -347,20 +400,32 @@ def own_classes(module: ModuleType) -> Iterator[type]:
             yield value
 
 
-def functions_of(module: ModuleType) -> Iterator[FunctionType]:
-    """The Python functions of a module, and the methods of its classes."""
-    for value in vars(module).values():
-        if isinstance(value, FunctionType):
+def functions_of(values: Iterable[Any], classes: Iterable[type]) -> Iterator[FunctionType]:
+    """The Python functions among some values and in some classes, and those that they wrap."""
+    waiting = [*values, *(value for kind in classes for value in vars(kind).values())]
+    seen: set[int] = set()
+    for value in waiting:  # grows while it is walked
+        if isinstance(value, FunctionType) and id(value) not in seen:
+            seen.add(id(value))
             yield value
-    for kind in own_classes(module):
-        for value in vars(kind).values():
-            if isinstance(value, FunctionType):
-                yield value
+            waiting += [content for _, content in wrapped_in(value)]
+        elif isinstance(value, property):
+            waiting += [value.fget, value.fset, value.fdel]
+        elif isinstance(value, (staticmethod, classmethod)):
+            waiting.append(value.__func__)
+
+
+def wrapped_in(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
+    """The cells of a function's closure that hold a function, and that one."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty
+            if isinstance(cell.cell_contents, FunctionType):
+                yield cell, cell.cell_contents
 
 
 def restore_class(kind: type, before: dict[str, Any]) -> None:
     """Take back what was set on a class, and what was added to it."""
-    if kind in STATIC:
+    if kind in STATIC or kind in BUILT_IN:
         (names,) = gc.get_referents(vars(kind))
         if differ(names, before):
             names.update(before)

@@ -159,7 +159,9 @@ def load(judge: Judge, compiled: Compiled | None = None) -> Declarations:
     # The sandbox has no such file, and what a check was doing is told in its own words.
     lines = judge.source.splitlines(keepends=True)
     linecache.cache[judge.filename] = (len(judge.source), None, lines, judge.filename)
-    return Declarations(declared.checks, declared.substitutes)
+    found = Declarations(declared.checks, declared.substitutes)
+    declared.checks, declared.substitutes = [], []  # the program finds none there
+    return found
 
 
 def judge_once(

@@ -9,6 +9,7 @@ import os
 import platform
 import struct
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 LINUX = sys.platform == "linux"
@@ -155,25 +156,77 @@ REFUSED = {
     # System V memory belongs to no process: it is neither mapped nor open, so it cannot be counted.
     # Semaphores, queues and POSIX queues take the kernel's own memory, and outlive processes too.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+    # Memory of files that no other process can look into.
+    "memfd_secret": (447, 447),
 }  # fmt: skip
+OWN_ALONE = {
+    "prlimit64": (302, 261), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+}  # fmt: skip
+"""Calls that change the process named first, if it is the same user's; 0 is the caller.
+
+With another one's limits a program would end the app, or keep its keeper from opening /proc.
+"""
+GROUP_ALONE = {"setpriority": ((141, 140), 2), "ioprio_set": ((251, 30), 3)}
+"""The same with a kind in front, and the first kind that is more than a group of processes."""
+CALL_PRCTL = (157, 167)
+SIGNAL_TO = {
+    "kill": (62, 129), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "pidfd_open": (434, 434),
+}  # fmt: skip
+SIGNAL_OTHERWISE = {"tkill": (200, 130), "pidfd_send_signal": (424, 424)}
+"""Their argument is a thread or a descriptor, which a filter cannot tell from one's own."""
+EVERYBODY = -1
+CALL_TRUNCATE, CALL_OPEN, CALL_OPENAT, CALL_OPENAT2 = (76, 45), 2, (257, 56), (437, 437)
 CLONE = (56, 220)
 CLONE3 = (435, 435)
 SOCKET = (41, 198)
 NEW_NAMESPACES = 0x7E020000
 EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-LOAD, JUMP_EQUAL, JUMP_SET, JUMP_ABOVE, RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT = 0, 4, 16
+LOAD, AND, JUMP_EQUAL, JUMP_SET, JUMP_ABOVE, RETURN = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 24, 32
+Row = tuple[int, int, int, int]
+"""An instruction: opcode, rows to skip if true, rows to skip if false, value."""
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 
 
-def seccomp_program(machine: str, *, network: bool) -> bytes:
+def refused_if(number: int, *tests: tuple[Row, ...]) -> list[Row]:
+    """Refuse a call to which one of the tests applies: rows that end in a jump."""
+    body: list[Row] = []
+    for test in tests:
+        body += [*test, (RETURN, 0, 0, ERRNO | EPERM)]
+    body.append((RETURN, 0, 0, ALLOW))
+    return [(JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def is_one(argument: int, value: int) -> tuple[Row, ...]:
+    """A test: the argument is this one."""
+    return (LOAD, 0, 0, argument), (JUMP_EQUAL, 0, 1, value & 0xFFFFFFFF)
+
+
+def is_not(argument: int, value: int) -> tuple[Row, ...]:
+    """A test: the argument is another one. Of its 64 bits the lower 32 count, as for any id."""
+    return (LOAD, 0, 0, argument), (JUMP_EQUAL, 1, 0, value)
+
+
+def truncates_unwritten(argument: int) -> tuple[Row, ...]:
+    """A test: the flags of an open say to empty a file that is opened for reading alone."""
+    mask = os.O_TRUNC | os.O_ACCMODE
+    return (LOAD, 0, 0, argument), (AND, 0, 0, mask), (JUMP_EQUAL, 0, 1, os.O_TRUNC)
+
+
+def seccomp_program(
+    machine: str, *, network: bool, truncation: bool = True, spared: Sequence[int] = ()
+) -> bytes:
     """The filter, as the kernel's bytecode.
 
-    network: sockets may also be TCP and UDP; else Unix sockets alone.
+    network: sockets may also be TCP and UDP; else Unix sockets alone. truncation: a file may be cut
+    by its name, as where Landlock says which (from version 3 on). spared: who gets no signals:
+    processes and, as negative numbers, groups of them; if there is any, not all at once either.
     """
     which = 0 if machine == "x86_64" else 1
-    rows: list[tuple[int, int, int, int]] = [  # opcode, jump if true, jump if false, value
+    rows: list[Row] = [
         (LOAD, 0, 0, ARCHITECTURE),
         (JUMP_EQUAL, 1, 0, MACHINES[machine]),
         (RETURN, 0, 0, ERRNO | ENOSYS),
@@ -183,6 +236,25 @@ def seccomp_program(machine: str, *, network: bool) -> bytes:
         rows += [(JUMP_ABOVE, 0, 1, 0x40000000), (RETURN, 0, 0, ERRNO | ENOSYS)]
     for numbers in REFUSED.values():
         rows += [(JUMP_EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, ERRNO | EPERM)]
+    for numbers in OWN_ALONE.values():
+        rows += refused_if(numbers[which], is_not(FIRST_ARGUMENT, 0))
+    for numbers, beyond in GROUP_ALONE.values():
+        wide: tuple[Row, ...] = (LOAD, 0, 0, FIRST_ARGUMENT), (JUMP_ABOVE, 0, 1, beyond)
+        rows += refused_if(numbers[which], wide, is_not(SECOND_ARGUMENT, 0))
+    # The keeper must be able to look into every process of the run.
+    rows += refused_if(CALL_PRCTL[which], is_one(FIRST_ARGUMENT, PR_SET_DUMPABLE))
+    if spared:
+        whom = [is_one(FIRST_ARGUMENT, one) for one in (EVERYBODY, *spared)]
+        for numbers in SIGNAL_TO.values():
+            rows += refused_if(numbers[which], *whom)
+        for numbers in SIGNAL_OTHERWISE.values():
+            rows += [(JUMP_EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, ERRNO | EPERM)]
+    if not truncation:
+        rows += [(JUMP_EQUAL, 0, 1, CALL_TRUNCATE[which]), (RETURN, 0, 0, ERRNO | EPERM)]
+        rows += [(JUMP_EQUAL, 0, 1, CALL_OPENAT2[which]), (RETURN, 0, 0, ERRNO | ENOSYS)]
+        rows += refused_if(CALL_OPENAT[which], truncates_unwritten(THIRD_ARGUMENT))
+        if machine == "x86_64":
+            rows += refused_if(CALL_OPEN, truncates_unwritten(SECOND_ARGUMENT))
     # The C library falls back to clone, whose flags a filter can read.
     rows += [(JUMP_EQUAL, 0, 1, CLONE3[which]), (RETURN, 0, 0, ERRNO | ENOSYS)]
     rows += [
@@ -201,12 +273,14 @@ def seccomp_program(machine: str, *, network: bool) -> bytes:
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 
-def seccomp(*, network: bool) -> bool:
-    """Install the filter; False on a machine whose call numbers are not known here."""
+def seccomp(*, network: bool, truncation: bool = True, spared: Sequence[int] = ()) -> bool:
+    """Install the filter (see `seccomp_program`); False on a machine whose calls are not known."""
     machine = platform.machine()
     if machine not in MACHINES:
         return False
-    program = ctypes.create_string_buffer(seccomp_program(machine, network=network))
+    program = ctypes.create_string_buffer(
+        seccomp_program(machine, network=network, truncation=truncation, spared=spared)
+    )
     count = (len(program) - 1) // 8
     header = struct.pack("HxxxxxxP", count, ctypes.addressof(program))
     if _libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0) != 0:

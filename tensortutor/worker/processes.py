@@ -74,25 +74,38 @@ def memory_of_all(enough: int, most: int, shared_before: int) -> int:
     them at first, and only then divided among them, which takes milliseconds.
     """
     found = descendants(most)[:most]
-    held = held_files(found).memory
-    if files_in_flight(found):
-        # Nobody has them open, so nobody can say how large they are; the machine knows the sum.
+    files = held_files(found)
+    held = files.memory
+    if files.hidden or files_in_flight(found):
+        # Nobody can say how large they are; the machine knows the sum.
         held = max(held, machine_shared() - shared_before)
     waiting = socket_bytes(found)
-    files = [f"/proc/{pid}/status" for pid in found]
-    waiting += 1024 * _kib(
-        files, "VmPTE:"
-    )  # a page that is only read takes no memory, its entry does
-    rough = waiting + _with_held(_kib(files, "RssAnon:"), _kib(files, "RssShmem:"), held)
+    # A page that is only read takes no memory, its entry in the page table does.
+    waiting += 1024 * sum(_kib(pid, "status", "VmPTE:") for pid in found)
+    anonymous = sum(_kib(pid, "status", "RssAnon:") for pid in found)
+    mapped = sum(_kib(pid, "status", "RssShmem:") for pid in found)
+    rough = waiting + _with_held(anonymous, mapped, held)
     if rough <= enough:
         return rough
-    files = [f"/proc/{pid}/smaps_rollup" for pid in found]
-    return waiting + _with_held(_kib(files, "Pss_Anon:"), _kib(files, "Pss_Shmem:"), held)
+    anonymous = sum(_share(pid, "Pss_Anon:", "RssAnon:") for pid in found)
+    mapped = sum(_share(pid, "Pss_Shmem:", "RssShmem:") for pid in found)
+    return waiting + _with_held(anonymous, mapped, held)
+
+
+def _share(pid: str, divided: str, whole: str) -> int:
+    """KiB of a process: divided among those that share it, or whole where nobody may look."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return sum(int(line.split()[1]) for line in file if line.startswith(divided))
+    except PermissionError:
+        return _kib(pid, "status", whole)
+    except OSError:
+        return 0  # it has just ended
 
 
 def machine_shared() -> int:
     """Bytes of files in memory (memfd, /dev/shm, tmpfs), mapped or not, of the whole machine."""
-    return 1024 * _kib(["/proc/meminfo"], "Shmem:")
+    return 1024 * _kib("", "meminfo", "Shmem:")
 
 
 def _with_held(anonymous_kib: int, mapped_kib: int, held: int) -> int:
@@ -102,22 +115,32 @@ def _with_held(anonymous_kib: int, mapped_kib: int, held: int) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """Bytes in open files that have no name: in memory (memfd, /dev/shm), and on disk."""
+    """Bytes in open files that have no name: in memory (memfd, /dev/shm), and on disk.
+
+    hidden: there is a process whose files cannot be seen.
+    """
 
     memory: int
     disk: int
+    hidden: bool = False
 
 
 def held_files(pids: list[str]) -> Held:
     """What open files without a name take, each file once. Such files end with their last owner.
 
-    Files of a process that makes itself unreadable (PR_SET_DUMPABLE) are seen by root alone.
+    Nobody but root may look into a process whose own program nobody may read.
     """
     memory: dict[tuple[int, int], int] = {}
     disk: dict[tuple[int, int], int] = {}
+    hidden = False
     for pid in pids:
         with contextlib.suppress(OSError):  # it has just ended
-            for name in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                names = os.listdir(f"/proc/{pid}/fd")
+            except PermissionError:
+                hidden = True
+                continue
+            for name in names:
                 with contextlib.suppress(OSError):
                     path = f"/proc/{pid}/fd/{name}"
                     target = os.readlink(path)
@@ -127,16 +150,14 @@ def held_files(pids: list[str]) -> Held:
                     in_memory = target.startswith(("/memfd:", SHARED + "/"))
                     into = memory if in_memory else disk
                     into[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return Held(sum(memory.values()), sum(disk.values()))
+    return Held(sum(memory.values()), sum(disk.values()), hidden)
 
 
-def _kib(paths: list[str], name: str) -> int:
-    """The sum of one line of files of /proc."""
-    total = 0
-    for path in paths:
-        with contextlib.suppress(OSError), open(path) as file:  # it may have just ended
-            total += sum(int(line.split()[1]) for line in file if line.startswith(name))
-    return total
+def _kib(folder: str, file: str, name: str) -> int:
+    """One line of a file of /proc; 0 if the process has just ended."""
+    with contextlib.suppress(OSError), open(os.path.join("/proc", folder, file)) as opened:
+        return sum(int(line.split()[1]) for line in opened if line.startswith(name))
+    return 0
 
 
 SHARED = "/dev/shm"

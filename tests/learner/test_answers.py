@@ -17,6 +17,7 @@ from tensortutor.learner.answers import (
     shown,
     written,
 )
+from tensortutor.learner.guesses import guesses, remarks
 
 LINES = ("forward", "backward", "step")
 SHOWN = ("step", "forward", "backward")
@@ -214,3 +215,24 @@ def test_what_is_kept_is_read_again(data: st.DataObject) -> None:
 def test_a_value_may_be_spelt_as_python_would_read_it(wanted, typed, right):
     question = Quiz("text", "?", wanted, f"str({wanted!r})", "", 1)
     assert is_right(question, read(question, typed)) is right
+
+
+ODD = [
+    10**400, -(10**4000), math.nan, math.inf, True, None, {}, "\udc80", "x" * 300_000, [],
+    [None], [{}], [[1]], [10**400], [1.5], [True], ["forward", None], ["forward", ["step"]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize(
+    ("question", "typed"),
+    [
+        (quiz("number", 7.0), "7"), (quiz("truth", True), "true"), (CHOICE, "a view"),
+        (ORDER, "1,2,3"), (quiz("text", "a"), "b"), (quiz("shape", [2, 3]), "2, 3"),
+    ],
+)  # fmt: skip
+def test_a_run_may_give_anything_as_its_answer(question, typed, value):
+    (guess,) = guesses([question], [(typed, True)], {0: value})
+    assert list(remarks([guess], several=False, is_own=True))
+    assert explanation(guess.quiz, guess.value) is not None
+    read(guess.quiz, typed)

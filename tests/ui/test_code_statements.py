@@ -26,6 +26,14 @@ def test_pieces_are_whole_statements_with_what_stands_before_them(pieces):
     assert statements("".join(pieces)) == pieces
 
 
+DEEP = ("x = " + "-" * 20_000 + "1", "x = 1" + "+1" * 20_000, "x = y" + ".z" * 20_000)
+
+
+@pytest.mark.parametrize("deep", DEEP, ids=["signs", "sum", "attributes"])
+def test_a_program_too_deep_to_be_read_is_one_piece(deep):
+    assert statements(deep) == (deep,)
+
+
 LINES = st.sampled_from(
     ["x = 1\n", "if x:\n    y = 2\n", "import a\n", "# words\n", "\n", "    # in\n",
      "@f\ndef g(): 1\n", "y = (1,\n  2)\n", "a = 1; b = 2\n", "else:\n", "'''\n"]

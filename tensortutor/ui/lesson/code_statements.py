@@ -9,11 +9,12 @@ def statements(source: str) -> tuple[str, ...]:
     """The program in pieces that can be shown one by one; joined, they are the program.
 
     A piece is one statement of the top level with what stands before it: comments, empty lines,
-    and imports, which nobody wants one by one. What is no Python is one piece, and so is nothing.
+    and imports, which nobody wants one by one. What is no Python is one piece, and so is nothing,
+    and what is too deep to be read.
     """
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return (source,)
     # As Python counts lines; `splitlines` knows more ends than that.
     lines = re.findall(r"[^\n]*\n|[^\n]+", source)
