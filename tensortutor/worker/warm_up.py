@@ -59,4 +59,5 @@ def warm_up() -> None:
     judging = Judging(judge, Signer("00"), Silence(), torch.device("cpu"), Snapshot())
     judging.put_to(namespace, PROGRAM, "<rehearsal>", "")
     del sys.modules[CHECKS]
+    gc.enable()  # judging leaves the collector off
     gc.collect()
