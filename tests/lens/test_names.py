@@ -117,7 +117,8 @@ def test_the_names_of_a_function_that_returned_are_there_too(look):
     assert seen.one(Optimizers).optimizers[0].name == "train: opt"
 
 
-def test_of_a_few_calls_the_last_one_is_told_as_behind_the_lines(look):
+def test_of_a_few_calls_the_last_one_is_told_as_behind_the_lines(look, monkeypatch):
+    monkeypatch.setattr(function_locals, "GENEROUS_S", 60.0)  # whatever else the machine does
     source = """
     import torch
     def show(t):
