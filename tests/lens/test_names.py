@@ -6,6 +6,7 @@ from tensortutor.lens.tables import tensor_table
 from tensortutor.protocol.events import Finished, Judged, Raised
 from tensortutor.protocol.jobs import Judge, Look
 from tensortutor.protocol.lens import LENS, Modules, Optimizers, Tensors
+from tensortutor.worker.lens import function_locals
 
 NAMES = Look(names=True)
 
