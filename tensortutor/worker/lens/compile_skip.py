@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from tensortutor.worker.lens.statements import codes
+
 PACKAGE = "tensortutor.worker.lens."
 done: list[bool] = []
 """Not empty when it has been done."""
@@ -51,12 +53,4 @@ def codes_of(module: ModuleType) -> Iterator[CodeType]:
         for member in members:
             function = getattr(member, "fget", None) or getattr(member, "__wrapped__", member)
             if isinstance(function, FunctionType):
-                yield from inner(function.__code__)
-
-
-def inner(code: CodeType) -> Iterator[CodeType]:
-    """A code object and those inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from inner(constant)
+                yield from codes(function.__code__)

@@ -96,9 +96,9 @@ class Lens:
 
     def _line_events(self, lines: LineTracing, error: BaseException | None) -> Iterator[Event]:
         recorder = lines.recorder
-        frames = object_finder.failing_frames(error, self._path)
+        trace = object_finder.traceback_in(self._path, error)
         expressions = attempt(
-            lambda: broadcasts_of(recorder, SourceText(self._source, lines.tree), error, frames),
+            lambda: broadcasts_of(recorder, SourceText(self._source, lines.tree), trace),
             lambda why: Broadcasts((), note=why),
         )
         yield attempt(
@@ -117,7 +117,8 @@ class Lens:
         finder = object_finder.Finder()
         finder.search(object_finder.Namespace("", namespace))
         scopes = []
-        for frame in object_finder.failing_frames(error, self._path):
+        for place in object_finder.traceback_in(self._path, error):
+            frame = place.tb_frame
             inner = object_finder.locals_of(frame)
             if inner:
                 scope = object_finder.function_name(frame.f_code)

@@ -132,15 +132,15 @@ def below(module: Any) -> Iterator[Any]:
             todo += reversed(list(children.values()))
 
 
-def failing_frames(error: BaseException | None, path: str) -> list[FrameType]:
-    """The frames of the learner's file that an exception went through, outermost first."""
-    frames = []
+def traceback_in(path: str, error: BaseException | None) -> list[TracebackType]:
+    """The places in the learner's file that an exception went through, outermost first."""
+    found = []
     trace: TracebackType | None = None if error is None else error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == path:
-            frames.append(trace.tb_frame)
+            found.append(trace)
         trace = trace.tb_next
-    return frames
+    return found
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:
