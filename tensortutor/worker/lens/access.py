@@ -113,10 +113,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def words(tensor: Any) -> str:
     """`f32[64, 1]`, and the device if it is not the CPU. Raises what torch raises."""
-    dtype = get_dtype(tensor)
-    device = get_device(tensor)
-    where = "" if device.type == "cpu" else f" {device}"
-    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{sizes(tensor)}]{where}")
+    return in_words(get_dtype(tensor), sizes(tensor), str(get_device(tensor)))
 
 
 def sizes(tensor: Any) -> str:
@@ -128,8 +125,13 @@ def sizes(tensor: Any) -> str:
 
 def words_of_shape(dtype: torch.dtype, shape: tuple[int, ...], device: str = "cpu") -> str:
     """The words of a tensor that is not at hand any more."""
+    return in_words(dtype, ", ".join(map(str, shape)), device)
+
+
+def in_words(dtype: torch.dtype, inside: str, device: str) -> str:
+    """`f32[64, 1]`, and the device if it is not the CPU."""
     where = "" if device == "cpu" else f" {device}"
-    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{', '.join(map(str, shape))}]{where}")
+    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{inside}]{where}")
 
 
 def class_name(value: Any) -> str:

@@ -156,3 +156,34 @@ def mark_accumulated(piece: Piece) -> None:
     for index, node in enumerate(piece.nodes):
         if counts.get(node.id, 0) > 1:
             piece.nodes[index] = replace(node, marks=(*node.marks, "accumulated"))
+
+
+def order_of(piece: Piece, root: int) -> tuple[int, ...]:
+    """The order in which backward would pass the nodes: the last made first, leaves at once."""
+    incoming: dict[int, int] = {}
+    following: dict[int, list[int]] = {}
+    reached, todo = {root}, [root]
+    for edge in piece.edges:
+        following.setdefault(edge.source, []).append(edge.target)
+    while todo:
+        for target in following.get(todo.pop(), []):
+            incoming[target] = incoming.get(target, 0) + 1
+            if target not in reached:
+                reached.add(target)
+                todo.append(target)
+    made = {piece.numbers[id(f)]: f._sequence_nr() for f in piece.functions if has_number(f)}
+    ready, order = [root], []
+    while ready:
+        ready.sort(key=lambda number: made.get(number, 1 << 64))
+        number = ready.pop()
+        order.append(number)
+        for target in following.get(number, []):
+            incoming[target] -= 1
+            if not incoming[target]:
+                ready.append(target)
+    return tuple(n for n in order if piece.nodes[n - piece.first].kind != "detached")
+
+
+def has_number(function: Any) -> bool:
+    """Operations are numbered as they are made; leaves are not."""
+    return hasattr(function, "_sequence_nr") and "AccumulateGrad" not in str(function.name())

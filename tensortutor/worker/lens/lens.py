@@ -115,14 +115,14 @@ class Lens:
         others: Mapping[str, Any],
     ) -> Iterator[Event]:
         finder = object_finder.Finder()
-        finder.search(object_finder.Namespace("", namespace))
+        finder.search("", namespace)
         scopes = []
         for place in object_finder.traceback_in(self._path, error):
             frame = place.tb_frame
             inner = object_finder.locals_of(frame)
             if inner:
                 scope = object_finder.function_name(frame.f_code)
-                finder.search(object_finder.Namespace(scope, inner))
+                finder.search(scope, inner)
                 scopes.append(Scope(scope, frame.f_code.co_firstlineno, raised=True))
         found = finder.found
         told = tuple(scopes)
@@ -144,7 +144,7 @@ class Lens:
         )
         captures = self._listener.captures.values() if self._listener is not None else ()
         rest = object_finder.Finder()
-        rest.search(object_finder.Namespace("", dict(others)))
+        rest.search("", others)
         yield attempt(
             lambda: graph_of(found, captures, budget, rest.found),
             lambda why: Graph((), (), (), note=why),

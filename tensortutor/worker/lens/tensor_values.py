@@ -12,7 +12,6 @@ MOST_VALUES = 1 << 16
 """A tensor with more values is sampled."""
 SAMPLED = 1 << 12
 """To about so many: each may lie on a page of memory of its own."""
-FEW = 64
 LARGEST_NORM = 1 << 22
 """Elements. A larger tensor's norm would take too long."""
 
@@ -95,34 +94,14 @@ def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
 def stats(tensor: torch.Tensor) -> Stats:
     """The values in numbers. Only for a tensor that `why_unreadable` has nothing against."""
     values = on_cpu(thinned(access.plain(tensor)))
-    count = values.numel()
-    if count <= FEW:
-        return stats_of_few(values.reshape(-1).tolist())
-    nan = inf = 0
-    if values.dtype == torch.float64:
-        finite = values.isfinite()
-        if not finite.all():
-            nan = int(values.isnan().sum())
-            values = values[finite]
-            inf = count - nan - values.numel()
-            if not values.numel():
-                return Stats(count, nan, inf)
-    low, high = (float(v) for v in values.aminmax())
-    mean = float(values.mean(dtype=torch.float64))
+    count, finite = values.numel(), values[values.isfinite()]
+    nan = int(values.isnan().sum())
+    inf = count - nan - finite.numel()
+    if not finite.numel():
+        return Stats(count, nan, inf)
+    low, high = (float(v) for v in finite.aminmax())
+    mean = float(finite.mean(dtype=torch.float64))
     return Stats(count, nan, inf, low, mean if math.isfinite(mean) else None, high)
-
-
-def stats_of_few(values: list[Any]) -> Stats:
-    """As `stats`; for a handful of values, Python is faster than six operators."""
-    finite = [float(value) for value in values if math.isfinite(value)]
-    nan = sum(value != value for value in values)
-    inf = len(values) - len(finite) - nan
-    if not finite:
-        return Stats(len(values), nan, inf)
-    mean = sum(finite) / len(finite)
-    return Stats(
-        len(values), nan, inf, min(finite), mean if math.isfinite(mean) else None, max(finite)
-    )
 
 
 def sample(tensor: torch.Tensor) -> Sample:
