@@ -27,7 +27,6 @@ get_requires_grad = Base.requires_grad.__get__
 get_is_leaf = Base.is_leaf.__get__
 get_retains_grad = Base.retains_grad.__get__
 get_version = Base._version.__get__
-get_is_cpu = Base.is_cpu.__get__
 get_is_nested = Base.is_nested.__get__
 get_is_quantized = Base.is_quantized.__get__
 get_grad = Base.grad.__get__

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -42,20 +42,11 @@ DEEPEST = 8
 
 @dataclass
 class Capture:
-    """One backward pass. name: of the tensor that it began at. order: of the nodes' numbers."""
+    """One backward pass: the tensor that it began at, and the graph behind it."""
 
-    name: str
-    line: int
-    nth: int
-    of: int
+    root: GraphRoot
     nodes: list[GraphNode]
     edges: list[GraphEdge]
-    node: int
-    order: list[int] = field(default_factory=list)
-
-    def root(self) -> GraphRoot:
-        """As the event has it."""
-        return GraphRoot(self.name, self.node, self.line, self.nth, self.of, tuple(self.order))
 
 
 class BackwardListener:
@@ -82,7 +73,7 @@ class BackwardListener:
         if self._mine is not None and AUTOGRAD.get(ENGINE) == self._mine:
             AUTOGRAD[ENGINE] = self._engine
         for line, capture in self.captures.items():
-            capture.of = self._counts[line]
+            capture.root = replace(capture.root, backwards=self._counts[line])
 
     def _run(self, outputs: Any, *arguments: Any, **more: Any) -> Any:
         """What `torch.autograd.backward` and `grad` call: most passes go straight on."""
@@ -192,9 +183,9 @@ class Heard:
                 if node.kind == "op" and saved_by(functions[node.id], self._labels)[1]:
                     marks = (*(mark for mark in marks if mark != "freed"), "freed")
                 nodes.append(replace(node, grad=words, grad_norm=norm, marks=marks))
-        edges = list(self._piece.edges)
-        order = [node for node in order_of(self._piece, self._root) if node in self._passed]
-        return Capture(self._name, line, count, count, nodes, edges, self._root, order)
+        order = tuple(n for n in order_of(self._piece, self._root) if n in self._passed)
+        root = GraphRoot(self._name, self._root, line, count, count, order)
+        return Capture(root, nodes, self._piece.edges)
 
 
 def arrived(gradient: Any) -> tuple[str, float | None]:

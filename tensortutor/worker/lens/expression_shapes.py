@@ -160,11 +160,11 @@ class ExpressionShapes:
             path = way(node)
             if path is not None and path in self._known:
                 return self._as_value(self._known[path])
-        do = DO.get(type(node))
-        if do is None:
+        visit = getattr(self, f"visit_{type(node).__name__}", None)
+        if visit is None:
             self._visit_children(node)
             raise Unknown
-        return do(self, node)
+        return visit(node)
 
     def attempt(self, node: ast.AST) -> Any:
         """The value, or Unknown itself."""
@@ -182,29 +182,31 @@ class ExpressionShapes:
 
     # --- the kinds of expression ---
 
-    def constant(self, node: ast.Constant) -> Any:
+    def visit_Constant(self, node: ast.Constant) -> Any:
         """A literal."""
         return node.value
 
-    def sequence(self, node: ast.Tuple | ast.List) -> Any:
+    def visit_Tuple(self, node: ast.Tuple | ast.List) -> Any:
         """All of a tuple or a list, which must be known to the last."""
         items = [self.attempt(item) for item in node.elts]
         if Unknown in items:
             raise Unknown
         return tuple(items) if isinstance(node, ast.Tuple) else items
 
-    def unary(self, node: ast.UnaryOp) -> Any:
+    visit_List = visit_Tuple
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         """`-x`, `~x`."""
         value = self.value(node.operand)
         if type(node.op) not in UNARY:
             raise Unknown
         return self._compute(node, UNARY[type(node.op)], (value,))
 
-    def walrus(self, node: ast.NamedExpr) -> Any:
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
         """`(y := x)`."""
         return self.value(node.value)
 
-    def binary(self, node: ast.BinOp) -> Any:
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
         """`a + b`."""
         if type(node.op) not in ARITHMETIC:
             raise Unknown
@@ -213,7 +215,7 @@ class ExpressionShapes:
             function = getattr(operator, f"i{function.__name__.rstrip('_')}")
         return self._meet(node, sign, function, (node.left, node.right))
 
-    def compare(self, node: ast.Compare) -> Any:
+    def visit_Compare(self, node: ast.Compare) -> Any:
         """`a < b`."""
         if len(node.ops) > 1 or type(node.ops[0]) not in ARITHMETIC:
             self._visit_children(node)
@@ -221,7 +223,7 @@ class ExpressionShapes:
         sign, function = ARITHMETIC[type(node.ops[0])]
         return self._meet(node, sign, function, (node.left, node.comparators[0]))
 
-    def attribute(self, node: ast.Attribute) -> Any:
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         """`x.T`, `x.shape`, `torch.float32`, `x.max(1).values`."""
         home, name = self._in_torch(node)
         if home is not None:
@@ -238,7 +240,7 @@ class ExpressionShapes:
             raise Unknown
         return self._compute(node, lambda x: getattr(x, node.attr), (value,))
 
-    def subscript(self, node: ast.Subscript) -> Any:
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         """`x[0, :, None]`."""
         value, index = self.value(node.value), self.attempt(node.slice)
         if index is Unknown:
@@ -250,7 +252,7 @@ class ExpressionShapes:
         except (TypeError, LookupError):
             raise Unknown from None
 
-    def slice(self, node: ast.Slice) -> Any:
+    def visit_Slice(self, node: ast.Slice) -> Any:
         """`a:b`."""
         ends = (node.lower, node.upper, node.step)
         values = [None if end is None else self.value(end) for end in ends]
@@ -260,7 +262,7 @@ class ExpressionShapes:
 
     # --- calls ---
 
-    def call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> Any:
         """A method, a function of torch, a module, a function of the learner's."""
         if any(isinstance(a, ast.Starred) for a in node.args) or any(
             k.arg is None for k in node.keywords
@@ -590,13 +592,3 @@ def first_difference(shape: tuple[int, ...], other: tuple[int, ...]) -> int:
         if index > len(shape) or (shape[-index] != other[-index] != 1):
             return -index
     return -1
-
-
-DO: dict[type, Callable[[ExpressionShapes, Any], Any]] = {
-    ast.Constant: ExpressionShapes.constant, ast.Tuple: ExpressionShapes.sequence,
-    ast.List: ExpressionShapes.sequence, ast.UnaryOp: ExpressionShapes.unary,
-    ast.NamedExpr: ExpressionShapes.walrus, ast.BinOp: ExpressionShapes.binary,
-    ast.Compare: ExpressionShapes.compare, ast.Attribute: ExpressionShapes.attribute,
-    ast.Call: ExpressionShapes.call, ast.Subscript: ExpressionShapes.subscript,
-    ast.Slice: ExpressionShapes.slice,
-}  # fmt: skip

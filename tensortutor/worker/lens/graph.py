@@ -27,11 +27,12 @@ def graph_of(
     edges: list[GraphEdge] = []
     roots: list[GraphRoot] = []
     for capture in captures:
-        if len(nodes) + len(capture.nodes) <= MOST_NODES:
-            roots.append(replace(capture.root(), node=capture.root().node + len(nodes)))
-            roots[-1] = replace(roots[-1], order=tuple(n + len(nodes) for n in roots[-1].order))
-            edges += [shifted(edge, len(nodes)) for edge in capture.edges]
-            nodes += [replace(node, id=node.id + len(nodes)) for node in capture.nodes]
+        by, root = len(nodes), capture.root
+        if by + len(capture.nodes) <= MOST_NODES:
+            order = tuple(number + by for number in root.order)
+            roots.append(replace(root, node=root.node + by, order=order))
+            edges += [GraphEdge(e.source + by, e.target + by, e.input) for e in capture.edges]
+            nodes += [replace(node, id=node.id + by) for node in capture.nodes]
     piece = Piece(len(nodes))
     passed = {number for root in roots for number in root.order}
     late = 0
@@ -78,8 +79,3 @@ def alive(found: Found) -> list[tuple[str, Any]]:
         except Exception:  # a wrapper that does not tell
             continue
     return chosen
-
-
-def shifted(edge: GraphEdge, by: int) -> GraphEdge:
-    """The same edge between nodes that are numbered from elsewhere."""
-    return GraphEdge(edge.source + by, edge.target + by, edge.input)
