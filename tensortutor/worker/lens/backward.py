@@ -87,7 +87,7 @@ class BackwardListener:
         inputs = arguments[3] if len(arguments) > 3 else ()
         heard: Heard | None = None
         # Here and below: a defect of the lens is no reason for the program not to run.
-        with suppress(Exception), self._time.spending(), access.quietly():
+        with access.quietly(), suppress(Exception), self._time.spending():
             accumulates = more.get("accumulate_grad")
             heard = Heard(frame, outputs, inputs if accumulates else None, self._hidden)
         try:
@@ -96,7 +96,7 @@ class BackwardListener:
             for hook in heard.hooks if heard is not None else ():
                 hook.remove()
         if heard is not None:
-            with suppress(Exception), self._time.spending(), access.quietly():
+            with access.quietly(), suppress(Exception), self._time.spending():
                 self.captures[line] = heard.capture(line, count)
         return result
 

@@ -61,7 +61,7 @@ class Scopes:
         is_early = count <= FIRST_CALLS  # notes behind the lines are of the last call, too
         if not (is_early or count & (count - 1) == 0) or not self._may(name):
             return
-        with suppress(Exception), self._time.spending(), access.quietly():
+        with access.quietly(), suppress(Exception), self._time.spending():
             self.locals[name] = look(name, frame, count)
 
     def _may(self, name: str) -> bool:

@@ -121,7 +121,7 @@ class Recorder:
         self.firsts: dict[str, FirstSeen] = {}
         self.failures = 0
         self.waiting: dict[int, Record] = {}
-        self._own_names: dict[CodeType, list[tuple[Record, Target]]] = {}
+        self._own_names: dict[int, list[tuple[Record, Target]]] = {}
         self._spent = 0.0
         self._has_gap = False
 
@@ -278,7 +278,7 @@ class Recorder:
 
         Such a name still holds what the statement gave it when the function returns.
         """
-        found = self._own_names.get(code)
+        found = self._own_names.get(id(code))
         if found is None:
             lines = sorted({line for _, _, line in code.co_lines() if line is not None})
             own = dict.fromkeys(self.by_line[line] for line in lines if line in self.by_line)
@@ -286,7 +286,7 @@ class Recorder:
             arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             times = Counter([(name,) for name in arguments] + [target.path for _, target in pairs])
             found = [pair for pair in pairs if len(pair[1].path) == times[pair[1].path] == 1]
-            self._own_names[code] = found
+            self._own_names[id(code)] = found
         return found
 
 
