@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, GraphRoot
-from tensortutor.worker.lens import access, object_finder, tensor_values
+from tensortutor.worker import access
+from tensortutor.worker.lens import object_finder, tensor_values
 from tensortutor.worker.lens.budget import TimeShare
 from tensortutor.worker.lens.graph_nodes import (
     Piece,

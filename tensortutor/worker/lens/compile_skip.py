@@ -13,7 +13,7 @@ import torch
 
 from tensortutor.worker.lens.statements import codes
 
-PACKAGE = "tensortutor.worker.lens."
+MODULES = ("tensortutor.worker.lens.", "tensortutor.worker.access")
 done: list[bool] = []
 """Not empty when it has been done."""
 
@@ -28,7 +28,7 @@ def skip_lens_functions() -> None:
         return
     done.append(True)
     for name, module in list(sys.modules.items()):
-        if name.startswith(PACKAGE):
+        if name.startswith(MODULES):
             for code in codes_of(module):
                 skip(code)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.snapshots import LearnerFunction, ModuleRef, TensorSnapshot
 from tensortutor.worker.lens.statements import OWN_SCOPE, Path, way

@@ -20,7 +20,8 @@ from tensortutor.protocol.lens import (
     TensorInfo,
     Tensors,
 )
-from tensortutor.worker.lens import access, object_finder
+from tensortutor.worker import access
+from tensortutor.worker.lens import object_finder
 from tensortutor.worker.lens.budget import Budget, TimeShare
 from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_NODES, Graph, GraphEdge, GraphNode, GraphRoot
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.backward import Capture
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.graph_nodes import Piece, mark_accumulated, order_of, plain_name, walk

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, Saved
-from tensortutor.worker.lens import access, tensor_values
+from tensortutor.worker import access
+from tensortutor.worker.lens import tensor_values
 from tensortutor.worker.lens.tensor_names import TensorNames
 
 MOST_SAVED = 12

@@ -17,7 +17,8 @@ from tensortutor.protocol.lens import (
     Tensors,
     Trace,
 )
-from tensortutor.worker.lens import access, object_finder
+from tensortutor.worker import access
+from tensortutor.worker.lens import object_finder
 from tensortutor.worker.lens.backward import BackwardListener
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.function_locals import (

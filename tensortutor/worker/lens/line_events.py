@@ -4,9 +4,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tensortutor.checking.describe import SHORT
 from tensortutor.protocol.lens import MOST_LINES, Broadcast, Line, Made, Mark, Trace
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.recorder import AT_END, FirstSeen, Record, Recorder, Stored
 from tensortutor.worker.lens.snapshots import TensorSnapshot
 from tensortutor.worker.lens.statements import Statement
@@ -78,8 +77,8 @@ def marks(name: str, stored: Stored, record: Record, recorder: Recorder) -> Iter
     if stored.device_from is not None:
         yield Mark("device", f"{stored.device_from} → {stored.seen.device}")
     if stored.dtype_from is not None and operations & {*CONVERTING, "operator"}:
-        before = SHORT.get(stored.dtype_from, access.dtype_name(stored.dtype_from))
-        yield Mark("dtype", f"{before} → {words(stored.seen).partition('[')[0]}")
+        dtypes = (stored.dtype_from, stored.seen.dtype)
+        yield Mark("dtype", " → ".join(map(access.short_dtype, dtypes)))
     if stored.detached:
         yield Mark("detached", f"no longer part of the graph of {access.cut(stored.detached, 40)}")
     for kind, first in recorder.firsts.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.modules import walk
 
 MOST_VISITED = 20_000

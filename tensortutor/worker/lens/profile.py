@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import MOST_ROWS, Allocator, Peak, Profile, ProfileRow, Share
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.backward import AUTOGRAD
 from tensortutor.worker.lens.step_timing import StepTiming, cuda
 

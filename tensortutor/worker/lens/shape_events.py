@@ -6,7 +6,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_BROADCASTS, Broadcast, Broadcasts, Operand, ShapeError
-from tensortutor.worker.lens import access, shape_mismatch
+from tensortutor.worker import access
+from tensortutor.worker.lens import shape_mismatch
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.expression_shapes import (
     ExpressionShapes,

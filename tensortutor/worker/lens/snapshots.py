@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.statements import Path
 
 LARGEST_CHECKED = 1 << 20

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import CELLS, SIDE, Sample, Stats
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 
 MOST_VALUES = 1 << 16
 """A tensor with more values is sampled."""
@@ -30,7 +30,7 @@ def why_unreadable(tensor: Any) -> str:
         return "on meta: a shape without values"
     if access.get_is_quantized(tensor):
         return "quantised; its values are not looked at"
-    if access.Base.numel(tensor) and reach(tensor) > storage_bytes(tensor):
+    if access.Base.numel(tensor) and access.reach(tensor) > access.storage_bytes(tensor):
         return "its storage has been freed or made smaller"
     if device.type == "cuda" and not torch.cuda.current_stream(device).query():
         return f"{device} was still at work; its values were not waited for"
@@ -44,30 +44,11 @@ def stored(tensor: Any) -> str:
     return f", {access.Base._nnz(tensor)} of {access.Base.numel(tensor)} stored"
 
 
-def reach(tensor: Any) -> int:
-    """Bytes of its storage up to the end of its last element."""
-    last = sum(
-        (n - 1) * s for n, s in zip(shape_of(tensor), access.Base.stride(tensor), strict=True)
-    )
-    element = access.Base.element_size(tensor)
-    return int((access.Base.storage_offset(tensor) + last + 1) * element)
-
-
 def held_bytes(tensor: Any) -> int:
     """Bytes of the cells that its elements lie in: fewer than elements where strides overlap."""
     own = int(access.Base.numel(tensor) * access.Base.element_size(tensor))
     begin = int(access.Base.storage_offset(tensor) * access.Base.element_size(tensor))
-    return min(own, reach(tensor) - begin) if own else 0
-
-
-def shape_of(tensor: Any) -> tuple[int, ...]:
-    """Plain numbers. Raises TypeError on a symbolic shape."""
-    return tuple(map(int, access.get_shape(tensor)))
-
-
-def storage_bytes(tensor: Any) -> int:
-    """What is left of its storage."""
-    return int(access.Base.untyped_storage(tensor).nbytes())
+    return min(own, access.reach(tensor) - begin) if own else 0
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:
@@ -134,7 +115,7 @@ def step(indices: tuple[int, ...]) -> int:
 def cells(tensor: torch.Tensor) -> tuple[str, ...]:
     """The first cells of its storage, read as its dtype."""
     tensor = access.plain(tensor)
-    count = min(CELLS, storage_bytes(tensor) // tensor.element_size())
+    count = min(CELLS, access.storage_bytes(tensor) // tensor.element_size())
     return texts(tensor.as_strided((count,), (1,), 0))
 
 

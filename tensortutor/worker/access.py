@@ -105,6 +105,23 @@ def gradient(tensor: Any) -> Any:
     return None
 
 
+def reach(tensor: Any) -> int:
+    """Bytes of its storage up to the end of its last element."""
+    last = sum((n - 1) * s for n, s in zip(shape_of(tensor), Base.stride(tensor), strict=True))
+    element = Base.element_size(tensor)
+    return int((Base.storage_offset(tensor) + last + 1) * element)
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Plain numbers. Raises TypeError on a symbolic shape."""
+    return tuple(map(int, get_shape(tensor)))
+
+
+def storage_bytes(tensor: Any) -> int:
+    """What is left of its storage."""
+    return int(Base.untyped_storage(tensor).nbytes())
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     """As torch names it, without "torch."."""
     return str(dtype).removeprefix("torch.")
@@ -130,7 +147,12 @@ def words_of_shape(dtype: torch.dtype, shape: tuple[int, ...], device: str = "cp
 def in_words(dtype: torch.dtype, inside: str, device: str) -> str:
     """`f32[64, 1]`, and the device if it is not the CPU."""
     where = "" if device == "cpu" else f" {device}"
-    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{inside}]{where}")
+    return cut(f"{short_dtype(dtype)}[{inside}]{where}")
+
+
+def short_dtype(dtype: torch.dtype) -> str:
+    """`f32`; as torch names it where there is no short name."""
+    return SHORT.get(dtype, dtype_name(dtype))
 
 
 def class_name(value: Any) -> str:
