@@ -87,9 +87,9 @@ def within(node: ast.AST) -> Iterator[ast.AST]:
 def plan(tree: ast.Module) -> tuple[list[Statement], dict[int, Statement]]:
     """All statements of a file; and the heads of its functions, by the line of their code.
 
-    Statements that begin on one line count as one.
+    Statements that share a line count as one.
     """
-    found: dict[int, Statement] = {}
+    found: list[Statement] = []
     functions: dict[int, Statement] = {}
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS):
@@ -97,9 +97,13 @@ def plan(tree: ast.Module) -> tuple[list[Statement], dict[int, Statement]]:
         elif isinstance(node, ast.stmt):
             statement = _statement(node)
             if statement is not None:
-                first = found.get(statement.line)
-                found[statement.line] = merged(first, statement) if first else statement
-    return list(found.values()), functions
+                found.append(statement)
+    statements: list[Statement] = []
+    for statement in sorted(found, key=lambda one: one.line):
+        if statements and statement.line <= statements[-1].end_line:
+            statement = merged(statements.pop(), statement)
+        statements.append(statement)
+    return statements, functions
 
 
 def merged(first: Statement, second: Statement) -> Statement:
