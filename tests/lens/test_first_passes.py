@@ -286,6 +286,18 @@ def test_statements_that_share_a_line_count_as_one():
     assert found == {(3, "x"): ("f32[4]", 4, False), (3, "y"): ("f32[4]", 4, False)}
 
 
+def test_what_a_return_over_several_lines_gives_back_is_told():
+    found = by_name(
+        trace_of("""
+        def f(x):
+            return torch.stack([
+                x, x])
+        f(torch.ones(2))
+    """)
+    )
+    assert found[3, "return"] == ("f32[2, 2]", 1, False)
+
+
 def test_what_a_case_of_a_match_stores_is_told_at_its_own_line_alone():
     found = by_name(
         trace_of("""
