@@ -22,7 +22,7 @@ from tensortutor.worker.lens import object_finder, tensor_values
 from tensortutor.worker.lens.budget import TimeShare
 from tensortutor.worker.lens.graph_nodes import (
     Piece,
-    describe_after,
+    describe,
     mark_accumulated,
     order_of,
     saved_by,
@@ -176,7 +176,8 @@ class Heard:
             words, norm = self._arrived.get(node.id, ("", None))
             marks = node.marks
             if node.kind == "leaf":
-                node = describe_after(node, functions[node.id])
+                # Once more: now it has the `.grad` that the pass has left.
+                node = describe(functions[node.id], node.id, self._labels)
                 if node.id in self._had_grad:
                     marks = (*marks, *(() if "accumulated" in marks else ("accumulated",)))
                 nodes.append(replace(node, marks=marks))

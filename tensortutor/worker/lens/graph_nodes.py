@@ -96,14 +96,6 @@ def describe(function: Any, number: int, tensor_names: TensorNames) -> GraphNode
     )  # fmt: skip
 
 
-def describe_after(node: GraphNode, function: Any) -> GraphNode:
-    """A leaf with the `.grad` that it has now."""
-    grad = access.gradient(function.variable)
-    if grad is None:
-        return node
-    return replace(node, grad=access.words(grad), grad_norm=tensor_values.norm(grad))
-
-
 def output_words(function: Any) -> str:
     """The words of what the operation made, from the metadata that autograd keeps of it."""
     try:
