@@ -167,8 +167,8 @@ def order_of(piece: Piece, root: int) -> tuple[int, ...]:
     made = {piece.numbers[id(f)]: f._sequence_nr() for f in piece.functions if has_number(f)}
     ready, order = [root], []
     while ready:
-        ready.sort(key=lambda number: made.get(number, 1 << 64))
-        number = ready.pop()
+        number = max(ready, key=lambda node: made.get(node, 1 << 64))  # of equals the first
+        ready.remove(number)
         order.append(number)
         for target in following.get(number, []):
             incoming[target] -= 1
