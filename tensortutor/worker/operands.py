@@ -14,6 +14,8 @@ import torch
 
 from tensortutor.checking.describe import SHORT
 from tensortutor.protocol.scene import Operand
+from tensortutor.worker import access
+from tensortutor.worker.access import is_module, is_tensor
 from tensortutor.worker.syntax import key_of
 
 MISSING: Any = object()
@@ -104,16 +106,6 @@ def item(owner: Any, key: Any) -> Any:
     return MISSING
 
 
-def is_tensor(value: Any) -> bool:
-    """A tensor, by its type: nothing is asked of the value."""
-    return issubclass(type(value), torch.Tensor)
-
-
-def is_module(value: Any) -> bool:
-    """An nn.Module, by its type."""
-    return issubclass(type(value), torch.nn.Module)
-
-
 def tables_of(module: Any) -> tuple[dict[str, Any], ...]:
     """A module's parameters, buffers, children and other attributes."""
     own = object.__getattribute__(module, "__dict__")
@@ -161,7 +153,7 @@ def _describe_tensor(value: torch.Tensor, name: str, roles: tuple[str, ...]) -> 
         name,
         roles,
         kind,
-        SHORT.get(value.dtype, str(value.dtype).removeprefix("torch.")),
+        access.short_dtype(value.dtype),
         () if value.is_nested else tuple(value.shape)[:MOST_DIMENSIONS],
         str(value.device),
         value.requires_grad,
@@ -204,14 +196,7 @@ def _is_readable(value: torch.Tensor) -> bool:
     if not 0 < value.numel() <= MOST_VALUES:
         return False
     # Storage may have been given back (`resize_(0)`): reading it would end the process.
-    return _reaches(value) <= value.untyped_storage().nbytes()
-
-
-def _reaches(value: torch.Tensor) -> int:
-    """Bytes of storage that the values lie in."""
-    steps = zip(value.shape, value.stride(), strict=True)
-    last = value.storage_offset() + sum((size - 1) * stride for size, stride in steps)
-    return int(last + 1) * value.element_size()
+    return access.reach(value) <= access.storage_bytes(value)
 
 
 def _number(value: float) -> str:

@@ -21,12 +21,11 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.scene import UNKNOWN, Operand, Scene
+from tensortutor.worker.access import is_module, is_tensor
 from tensortutor.worker.operands import (
     MISSING,
     TABLES,
     describe,
-    is_module,
-    is_tensor,
     resolve,
     tables_of,
 )

@@ -200,7 +200,18 @@ PROGRAMS = {
             z = (
                 y
                 + 1
-            )
+            ); w = z * 2
+    """,
+    "match": """
+        for n in range(100):
+            match n % 3:
+                case 0:
+                    x = torch.ones(n + 1)
+                case 1 | 2:
+                    y = torch.ones(n + 1)
+                    y.add_(
+                        1
+                    )
     """,
 }  # fmt: skip
 
@@ -262,6 +273,43 @@ def test_a_line_is_followed_64_times_and_its_name_tells_what_it_held_last():
     assert trace.lines[0].made[0].seen == 0
     told = list(remarks(trace.lines[0], "press I to follow everything"))
     assert told == ["not followed past pass 64; press I to follow everything"]
+
+
+def test_statements_that_share_a_line_count_as_one():
+    found = by_name(
+        trace_of("""
+        for n in range(4):
+            x = torch.ones(
+                n + 1); y = x + 1
+    """)
+    )
+    assert found == {(3, "x"): ("f32[4]", 4, False), (3, "y"): ("f32[4]", 4, False)}
+
+
+def test_what_a_return_over_several_lines_gives_back_is_told():
+    found = by_name(
+        trace_of("""
+        def f(x):
+            return torch.stack([
+                x, x])
+        f(torch.ones(2))
+    """)
+    )
+    assert found[3, "return"] == ("f32[2, 2]", 1, False)
+
+
+def test_what_a_case_of_a_match_stores_is_told_at_its_own_line_alone():
+    found = by_name(
+        trace_of("""
+        for n in range(3):
+            match n:
+                case 0:
+                    x = torch.ones(1)
+                case _:
+                    x.add_(1)
+    """)
+    )
+    assert found == {(5, "x"): ("f32[1]", 1, False), (7, "x"): ("f32[1]", 2, False)}
 
 
 def test_the_names_of_a_function_tell_what_they_held_when_it_returned():

@@ -152,3 +152,13 @@ def test_a_module_is_explained_with_its_parameters():
     )
     assert "net[2].weight" in text
     assert "is 8, dimension 1 of net[2].weight is 9: here they must be equal." in text
+
+
+def test_tensors_that_one_call_gave_are_told_one_by_one():
+    event = shapes_of(f"{HEAD}x = t(2, 7)\ntorch.cat(x.split([3, 4], dim=1))\n")
+    assert event.error is not None
+    assert [one.shape for one in event.error.operands] == [(2, 3), (2, 4)]
+    assert explanation(event).splitlines()[-1] == (
+        "Dimension 1 of x.split([3, 4], dim=1)[0] is 3, dimension 1 of x.split([3, 4], dim=1)[1] "
+        "is 4: here they must be equal."
+    )

@@ -1,42 +1,41 @@
 """Listens to backward passes: the gradient that arrives at each node, while it is there.
 
 The graph that a training loop builds is gone when the program has ended. So a pass is listened to
-when it comes: the first from a line, the second, the fourth, the eighth, and so on in ever larger
-gaps; what is kept of it is data alone. Nothing is listened to where the program would notice: under
+when it comes: the first from a line, the second, the fourth, the eighth, and so on, as time allows;
+what is kept of it is data alone. Nothing is listened to where the program would notice: under
 its own modes, profilers and transforms.
 """
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
 import torch
 
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, GraphRoot
-from tensortutor.worker.lens import access, object_finder, tensor_values
+from tensortutor.worker import access
+from tensortutor.worker.lens import object_finder, tensor_values
+from tensortutor.worker.lens.budget import TimeShare
 from tensortutor.worker.lens.graph_nodes import (
     Piece,
-    describe_after,
+    describe,
     mark_accumulated,
+    order_of,
     saved_by,
     walk,
 )
-from tensortutor.worker.lens.snapshots import dispatch_on, profiling, tracing, transforming
+from tensortutor.worker.lens.snapshots import may_compute
 from tensortutor.worker.lens.tensor_names import TensorNames
 
 ENGINE = "_engine_run_backward"
 """What `backward` and `grad` call; a function of torch's own that is not public."""
 AUTOGRAD: dict[str, Any] = vars(torch.autograd)
-GENEROUS_S = 0.01
-SHARE = 0.005
 ALWAYS = 2
 """So many passes are looked at whatever it costs: what adds up shows in the second."""
-MANY = 64
-"""After so many passes, the gaps between those that are listened to grow faster."""
 MOST_LINES = 10
 DEEPEST = 8
 """Frames between the learner's line and the engine."""
@@ -44,20 +43,11 @@ DEEPEST = 8
 
 @dataclass
 class Capture:
-    """One backward pass. name: of the tensor that it began at. order: of the nodes' numbers."""
+    """One backward pass: the tensor that it began at, and the graph behind it."""
 
-    name: str
-    line: int
-    nth: int
-    of: int
+    root: GraphRoot
     nodes: list[GraphNode]
     edges: list[GraphEdge]
-    node: int
-    order: list[int] = field(default_factory=list)
-
-    def root(self) -> GraphRoot:
-        """As the event has it."""
-        return GraphRoot(self.name, self.node, self.line, self.nth, self.of, tuple(self.order))
 
 
 class BackwardListener:
@@ -69,10 +59,7 @@ class BackwardListener:
         self._path = path
         self._hidden = hidden
         self._counts: dict[int, int] = {}
-        self._next: dict[int, int] = {}
-        self._begun = time.process_time()
-        self._spent = 0.0
-        """Processor time: on a busy machine the clock would count what others take."""
+        self._time = TimeShare(time.process_time)
         self._engine: Any = None
         self._mine: Callable[..., Any] | None = None
 
@@ -87,7 +74,7 @@ class BackwardListener:
         if self._mine is not None and AUTOGRAD.get(ENGINE) == self._mine:
             AUTOGRAD[ENGINE] = self._engine
         for line, capture in self.captures.items():
-            capture.of = self._counts[line]
+            capture.root = replace(capture.root, backwards=self._counts[line])
 
     def _run(self, outputs: Any, *arguments: Any, **more: Any) -> Any:
         """What `torch.autograd.backward` and `grad` call: most passes go straight on."""
@@ -96,22 +83,23 @@ class BackwardListener:
             return self._engine(outputs, *arguments, **more)
         line = frame.f_lineno
         count = self._counts[line] = self._counts.get(line, 0) + 1
-        if count < self._next.get(line, 0) or not self._may(line, count):
+        if count & (count - 1) or not self._may(line, count):
             return self._engine(outputs, *arguments, **more)
-        self._next[line] = (2 if count < MANY else 4) * count
         inputs = arguments[3] if len(arguments) > 3 else ()
-        heard = self._heard(frame, outputs, inputs if more.get("accumulate_grad") else None)
-        return self._listen(frame, count, heard, lambda: self._engine(outputs, *arguments, **more))
-
-    def _heard(self, frame: FrameType, outputs: Any, inputs: Any) -> "Heard | None":
-        begun = time.process_time()
+        heard: Heard | None = None
+        # Here and below: a defect of the lens is no reason for the program not to run.
+        with access.quietly(), suppress(Exception), self._time.spending():
+            accumulates = more.get("accumulate_grad")
+            heard = Heard(frame, outputs, inputs if accumulates else None, self._hidden)
         try:
-            with access.quietly():
-                return Heard(frame, outputs, inputs, self._hidden)
-        except Exception:  # a defect of the lens is no reason not to run
-            return None
+            result = self._engine(outputs, *arguments, **more)
         finally:
-            self._spent += time.process_time() - begun
+            for hook in heard.hooks if heard is not None else ():
+                hook.remove()
+        if heard is not None:
+            with access.quietly(), suppress(Exception), self._time.spending():
+                self.captures[line] = heard.capture(line, count)
+        return result
 
     def _learners_frame(self) -> FrameType | None:
         frame: FrameType | None = sys._getframe(2)
@@ -122,38 +110,18 @@ class BackwardListener:
         return None
 
     def _may(self, line: int, count: int) -> bool:
-        if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
+        if not may_compute():
             return False
         if line not in self.captures and len(self.captures) >= MOST_LINES:
             return False
-        if count <= ALWAYS:
-            return True
-        return self._spent < GENEROUS_S + SHARE * (time.process_time() - self._begun)
-
-    def _listen(
-        self, frame: FrameType, count: int, heard: "Heard | None", run: Callable[[], Any]
-    ) -> Any:
-        try:
-            result = run()
-        finally:
-            for hook in heard.hooks if heard is not None else ():
-                hook.remove()
-        if heard is not None:
-            begun = time.process_time()
-            try:
-                with access.quietly():
-                    self.captures[frame.f_lineno] = heard.capture(frame.f_lineno, count)
-            except Exception:
-                self.captures.pop(frame.f_lineno, None)
-            self._spent += time.process_time() - begun
-        return result
+        return count <= ALWAYS or self._time.left()
 
 
 class Heard:
     """One pass: the nodes before it, and what arrives at them.
 
     It listens at operations alone. A leaf's node may outlive the graph, and what is hung on it
-    slows every later pass, even when it has been taken away; when its turn comes is known anyway.
+    slows every later pass, even when it has been taken away; which leaves have their turn is known.
     """
 
     def __init__(
@@ -164,15 +132,14 @@ class Heard:
         if frame.f_locals is not frame.f_globals:
             names.update(frame.f_locals)
         finder = object_finder.Finder()
-        finder.search(object_finder.Namespace("", names))
+        finder.search("", names)
         self._labels = tensor_names = TensorNames(finder.found)
         self._piece = Piece(0)
-        self._order: list[int] = []
+        self._passed: set[int] = set()
         self._arrived: dict[int, tuple[str, Any]] = {}
         first = next(o for o in outputs if access.is_tensor(o))
         self._name = tensor_names.of_leaf(first)
         self._had_grad = set()
-        self._leaves = set()
         root = access.get_grad_fn(first)
         number = None if root is None else walk(self._piece, root, tensor_names)
         if number is None:
@@ -189,11 +156,11 @@ class Heard:
             if node.grad:
                 self._had_grad.add(node.id)
             if wanted is not None and (not wanted or id(function.variable) in wanted):
-                self._leaves.add(node.id)
+                self._passed.add(node.id)
 
     def _hook(self, number: int) -> Callable[[Any], None]:
         def arrive(gradients: Any) -> None:
-            self._order.append(number)
+            self._passed.add(number)
             for one in gradients:
                 if one is not None:
                     self._arrived[number] = arrived(one)
@@ -209,7 +176,8 @@ class Heard:
             words, norm = self._arrived.get(node.id, ("", None))
             marks = node.marks
             if node.kind == "leaf":
-                node = describe_after(node, functions[node.id])
+                # Once more: now it has the `.grad` that the pass has left.
+                node = describe(functions[node.id], node.id, self._labels)
                 if node.id in self._had_grad:
                     marks = (*marks, *(() if "accumulated" in marks else ("accumulated",)))
                 nodes.append(replace(node, marks=marks))
@@ -217,27 +185,9 @@ class Heard:
                 if node.kind == "op" and saved_by(functions[node.id], self._labels)[1]:
                     marks = (*(mark for mark in marks if mark != "freed"), "freed")
                 nodes.append(replace(node, grad=words, grad_norm=norm, marks=marks))
-        edges = list(self._piece.edges)
-        order = list(with_leaves(self._order, edges, self._leaves))
-        return Capture(self._name, line, count, count, nodes, edges, self._root, order)
-
-
-def with_leaves(order: list[int], edges: list[GraphEdge], leaves: set[int]) -> Iterator[int]:
-    """The passed operations, and the leaves among them: each at once when its last part is there.
-
-    Autograd's engine puts them before all operations that wait.
-    """
-    following: dict[int, list[int]] = {}
-    for edge in edges:
-        if edge.target in leaves:
-            following.setdefault(edge.source, []).append(edge.target)
-    missing = Counter(target for targets in following.values() for target in targets)
-    for number in order:
-        yield number
-        for leaf in following.get(number, ()):
-            missing[leaf] -= 1
-            if not missing[leaf]:
-                yield leaf
+        order = tuple(n for n in order_of(self._piece, self._root) if n in self._passed)
+        root = GraphRoot(self._name, self._root, line, count, count, order)
+        return Capture(root, nodes, self._piece.edges)
 
 
 def arrived(gradient: Any) -> tuple[str, float | None]:

@@ -11,7 +11,9 @@ from typing import Any
 
 import torch
 
-PACKAGE = "tensortutor.worker.lens."
+from tensortutor.worker.lens.statements import codes
+
+MODULES = ("tensortutor.worker.lens.", "tensortutor.worker.access")
 done: list[bool] = []
 """Not empty when it has been done."""
 
@@ -26,7 +28,7 @@ def skip_lens_functions() -> None:
         return
     done.append(True)
     for name, module in list(sys.modules.items()):
-        if name.startswith(PACKAGE):
+        if name.startswith(MODULES):
             for code in codes_of(module):
                 skip(code)
 
@@ -51,12 +53,4 @@ def codes_of(module: ModuleType) -> Iterator[CodeType]:
         for member in members:
             function = getattr(member, "fget", None) or getattr(member, "__wrapped__", member)
             if isinstance(function, FunctionType):
-                yield from inner(function.__code__)
-
-
-def inner(code: CodeType) -> Iterator[CodeType]:
-    """A code object and those inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from inner(constant)
+                yield from codes(function.__code__)

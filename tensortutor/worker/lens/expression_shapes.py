@@ -11,12 +11,14 @@ import ast
 import inspect
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.snapshots import LearnerFunction, ModuleRef, TensorSnapshot
 from tensortutor.worker.lens.statements import OWN_SCOPE, Path, way
@@ -61,9 +63,13 @@ NOT_CALLED = (
     "share_memory_", "requires_grad_", "numpy", "tolist", "item", "data_ptr", "from_file", "apply_",
     "map_", "storage", "untyped_storage", "seed", "initial_seed", "from_dlpack", "record_stream",
 )  # fmt: skip
-TO_DEVICE = {"cpu": "cpu", "cuda": "cuda:0", "to": "", "detach": ""}
+TO_DEVICE = {"cpu": "cpu", "cuda": "cuda:0", "to": ""}
+NOT_OF_SHAPES = ("device", "generator", "requires_grad")
+"""Keywords of functions that have nothing to do with shapes."""
 LARGEST = {"meta": 1 << 40, "cpu": 1 << 16}
 """Elements of a tensor that is made here."""
+KNOWN = (torch.Tensor, int, float, bool, str, type(None), torch.dtype, slice)
+"""What a call may give, or several of it."""
 
 
 class Unknown(Exception):
@@ -74,7 +80,8 @@ class Mismatch(Exception):
     """torch raises here."""
 
 
-class Value(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Value:
     """A tensor that stands for the program's, and the device that the program's is on."""
 
     tensor: torch.Tensor
@@ -92,14 +99,7 @@ class Value(NamedTuple):
 
     def resized(self, shape: tuple[int, ...]) -> "Value":
         """The same with another shape."""
-        return self._replace(tensor=blank(shape, self.dtype, self.tensor.device.type))
-
-
-class Several(NamedTuple):
-    """Several tensors that one call gave, as torch gives them."""
-
-    raw: Any
-    device: str
+        return replace(self, tensor=blank(shape, self.dtype, self.tensor.device.type))
 
 
 class Pair(NamedTuple):
@@ -160,11 +160,11 @@ class ExpressionShapes:
             path = way(node)
             if path is not None and path in self._known:
                 return self._as_value(self._known[path])
-        do = DO.get(type(node))
-        if do is None:
+        visit = getattr(self, f"visit_{type(node).__name__}", None)
+        if visit is None:
             self._visit_children(node)
             raise Unknown
-        return do(self, node)
+        return visit(node)
 
     def attempt(self, node: ast.AST) -> Any:
         """The value, or Unknown itself."""
@@ -182,29 +182,31 @@ class ExpressionShapes:
 
     # --- the kinds of expression ---
 
-    def constant(self, node: ast.Constant) -> Any:
+    def visit_Constant(self, node: ast.Constant) -> Any:
         """A literal."""
         return node.value
 
-    def sequence(self, node: ast.Tuple | ast.List) -> Any:
+    def visit_Tuple(self, node: ast.Tuple | ast.List) -> Any:
         """All of a tuple or a list, which must be known to the last."""
         items = [self.attempt(item) for item in node.elts]
         if Unknown in items:
             raise Unknown
         return tuple(items) if isinstance(node, ast.Tuple) else items
 
-    def unary(self, node: ast.UnaryOp) -> Any:
+    visit_List = visit_Tuple
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         """`-x`, `~x`."""
         value = self.value(node.operand)
         if type(node.op) not in UNARY:
             raise Unknown
         return self._compute(node, UNARY[type(node.op)], (value,))
 
-    def walrus(self, node: ast.NamedExpr) -> Any:
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
         """`(y := x)`."""
         return self.value(node.value)
 
-    def binary(self, node: ast.BinOp) -> Any:
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
         """`a + b`."""
         if type(node.op) not in ARITHMETIC:
             raise Unknown
@@ -213,7 +215,7 @@ class ExpressionShapes:
             function = getattr(operator, f"i{function.__name__.rstrip('_')}")
         return self._meet(node, sign, function, (node.left, node.right))
 
-    def compare(self, node: ast.Compare) -> Any:
+    def visit_Compare(self, node: ast.Compare) -> Any:
         """`a < b`."""
         if len(node.ops) > 1 or type(node.ops[0]) not in ARITHMETIC:
             self._visit_children(node)
@@ -221,7 +223,7 @@ class ExpressionShapes:
         sign, function = ARITHMETIC[type(node.ops[0])]
         return self._meet(node, sign, function, (node.left, node.comparators[0]))
 
-    def attribute(self, node: ast.Attribute) -> Any:
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         """`x.T`, `x.shape`, `torch.float32`, `x.max(1).values`."""
         home, name = self._in_torch(node)
         if home is not None:
@@ -230,18 +232,15 @@ class ExpressionShapes:
                 return constant
             raise Unknown
         value = self.value(node.value)
-        if isinstance(value, Several) and isinstance(value.raw, tuple):
-            kind = inspect.getattr_static(type(value.raw), node.attr, None)
-            if kind is None:
-                raise Unknown
-            return wrapped(getattr(value.raw, node.attr), value.device)
+        if isinstance(value, tuple) and isinstance(getattr(value, node.attr, None), Value):
+            return getattr(value, node.attr)  # of several tensors that one call gave
         if not isinstance(value, Value) or node.attr.startswith("_"):
             raise Unknown
         if node.attr.startswith("is_") or node.attr in ("device", "grad", "requires_grad"):
             raise Unknown
         return self._compute(node, lambda x: getattr(x, node.attr), (value,))
 
-    def subscript(self, node: ast.Subscript) -> Any:
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         """`x[0, :, None]`."""
         value, index = self.value(node.value), self.attempt(node.slice)
         if index is Unknown:
@@ -249,13 +248,11 @@ class ExpressionShapes:
         if isinstance(value, Value):
             return self._compute(node, operator.getitem, (value, index), (node.value, node.slice))
         try:
-            if isinstance(value, Several):
-                return wrapped(value.raw[index], value.device)
             return value[index]
         except (TypeError, LookupError):
             raise Unknown from None
 
-    def slice(self, node: ast.Slice) -> Any:
+    def visit_Slice(self, node: ast.Slice) -> Any:
         """`a:b`."""
         ends = (node.lower, node.upper, node.step)
         values = [None if end is None else self.value(end) for end in ends]
@@ -265,7 +262,7 @@ class ExpressionShapes:
 
     # --- calls ---
 
-    def call(self, node: ast.Call) -> Any:
+    def visit_Call(self, node: ast.Call) -> Any:
         """A method, a function of torch, a module, a function of the learner's."""
         if any(isinstance(a, ast.Starred) for a in node.args) or any(
             k.arg is None for k in node.keywords
@@ -296,9 +293,8 @@ class ExpressionShapes:
 
     def _function(self, node: ast.Call, home: Any, name: str, places: list[ast.expr]) -> Any:
         """`f(x, y)` and `x.f(y)` alike."""
-        function = inspect.getattr_static(home, name, None) if home is torch.Tensor else None
-        function = getattr(home, name, None) if function is None else function
-        if not only_computes(home, name, function):
+        find = inspect.getattr_static if home is torch.Tensor else getattr
+        if not only_computes(home, name, find(home, name, None)):
             self._visit_children(node)
             raise Unknown
         function = getattr(home, name)
@@ -309,31 +305,30 @@ class ExpressionShapes:
             condition = self.attempt(places[0])
             if condition is Unknown:
                 raise Unknown
-            return self._meet(
-                node, "torch.where", lambda a, b: self._where(function, condition, a, b), places[1:]
-            )
-        values = [self.attempt(place) for place in places]
-        keywords = {str(k.arg): self.attempt(k.value) for k in node.keywords}
-        device = keywords.pop("device", None)
-        keywords.pop("generator", None)
-        keywords.pop("requires_grad", None)
-        if Unknown in values or Unknown in keywords.values():
-            raise Unknown
+            mask = unwrapped(condition)
+            return self._meet(node, "torch.where", lambda a, b: function(mask, a, b), places[1:])
+        keywords = {str(k.arg): k.value for k in node.keywords}
+        device = self.value(keywords["device"]) if "device" in keywords else None
+        values, more = self._arguments(places, node.keywords, NOT_OF_SHAPES)
         if home is torch.Tensor and name in TO_DEVICE and isinstance(values[0], Value):
-            return moved(values[0], name, values[1:], keywords, device)
-        is_tensors = has_value((values, keywords))
+            return moved(values[0], name, (*values[1:], *more.values(), device))
+        is_tensors = has_value((values, more))
         if not is_tensors:
-            keywords["device"] = self._on  # a factory: zeros, arange, tensor
-        texts: dict[int | str, ast.expr] = dict(enumerate(places))
-        texts.update({str(k.arg): k.value for k in node.keywords})
-        result = self._compute(node, function, tuple(values), texts, keywords)
+            more["device"] = self._on  # a factory: zeros, arange, tensor
+        result = self._compute(node, function, values, places, more)
         if not is_tensors and isinstance(result, Value):
-            return result._replace(device=str(device) if device is not None else "cpu")
+            return replace(result, device=str(device) if device is not None else "cpu")
         return result
 
-    @staticmethod
-    def _where(function: Callable[..., Any], condition: Any, a: Any, b: Any) -> Any:
-        return function(unwrapped(condition), a, b)
+    def _arguments(
+        self, places: Iterable[ast.expr], keywords: Iterable[ast.keyword], but: Sequence[str] = ()
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The values of a call's arguments. Raises Unknown if one is not known."""
+        values = tuple(self.attempt(place) for place in places)
+        more = {str(k.arg): self.attempt(k.value) for k in keywords if k.arg not in but}
+        if Unknown in (*values, *more.values()):
+            raise Unknown
+        return values, more
 
     def _module(self, node: ast.Call, target: ModuleRef) -> Any:
         """One of torch's own modules, with parameters on the meta device."""
@@ -350,9 +345,8 @@ class ExpressionShapes:
                 node, ast.unparse(node.func), lambda a, b: function(a, b, reduction=reduction),
                 node.args, is_loss=True,
             )  # fmt: skip
-        values = tuple(self.attempt(one) for one in node.args)
-        keywords = {str(k.arg): self.attempt(k.value) for k in node.keywords}
-        if Unknown in values or Unknown in keywords.values() or not has_value((values, keywords)):
+        values, keywords = self._arguments(node.args, node.keywords)
+        if not has_value((values, keywords)):
             raise Unknown
         if kind is torch.nn.Sequential and len(values) == 1:
             value = values[0]
@@ -369,16 +363,15 @@ class ExpressionShapes:
         fixed = tuple(
             (f"{name}.{key}", Value(tensor)) for key, tensor in tensors.items() if tensor.dim()
         )
-        own = access.attributes(module).values()
-        numbers = tuple(n for one in own for n in (one if type(one) is tuple else (one,))
-                        if type(n) is int and n > 0)  # fmt: skip
+        own = [one for one in access.attributes(module).values() if type(one) in (int, tuple)]
 
         def run(*arguments: Any, **more: Any) -> Any:
             return torch.func.functional_call(module, tensors, arguments, more)
 
-        texts: dict[int | str, ast.expr] = dict(enumerate(node.args))
         label = f"{name}: {type(module).__name__}"
-        return self._compute(node, run, values, texts, keywords, label, fixed, numbers)
+        return self._compute(
+            node, run, values, node.args, keywords, label, fixed, tuple(numbers_in(own))
+        )
 
     def _in_torch(self, node: ast.AST) -> tuple[Any, str]:
         """The module of torch and the name in it that `torch.f`, `F.f` mean; (None, "") else."""
@@ -401,25 +394,29 @@ class ExpressionShapes:
         node: ast.expr,
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
-        texts: Any = (),
+        texts: Sequence[ast.expr] = (),
         keywords: dict[str, Any] | None = None,
         name: str = "",
         fixed: tuple[tuple[str, Value], ...] = (),
         numbers: tuple[int, ...] = (),
     ) -> Any:
-        """What torch gives for tensors of these shapes. Raises Mismatch, Unknown."""
+        """What torch gives for tensors of these shapes. Raises Mismatch, Unknown.
+
+        texts: what stands for the arguments; name, fixed, numbers: as in FailedCall.
+        """
         if not self._budget.left():
             raise Unknown
         more = keywords or {}
         try:
-            result = function(*map(unwrapped, arguments), **unwrapped(more))
+            result = function(*unwrapped(arguments), **unwrapped(more))
         except Exception as error:
             if not may_be_shapes(error) or not has_value((arguments, more)):
                 raise Unknown from None
             if self.failed is None:
-                places = texts if isinstance(texts, dict) else dict(enumerate(texts))
-                label = name or (ast.unparse(node.func) if isinstance(node, ast.Call) else "")
-                label = label or ast.unparse(node)
+                places: dict[int | str, ast.expr] = dict(enumerate(texts))
+                label = name or ast.unparse(node.func if isinstance(node, ast.Call) else node)
+                if isinstance(node, ast.Call):
+                    places.update({str(k.arg): k.value for k in node.keywords})
                 self.failed = FailedCall(
                     node, label, function, arguments, more, places, fixed, numbers
                 )
@@ -431,22 +428,17 @@ class ExpressionShapes:
         node: ast.expr,
         sign: str,
         function: Callable[..., Any],
-        places: Any,
+        places: Sequence[ast.expr],
         *,
         is_loss: bool = False,
     ) -> Any:
         """An operation whose first two arguments broadcast. Raises Mismatch, Unknown."""
-        a, b, *others = (self.attempt(place) for place in places)
-        keywords = {}
-        if isinstance(node, ast.Call):
-            keywords = {str(k.arg): self.attempt(k.value) for k in node.keywords}
-            keywords.pop("out", None)
-        if Unknown in (a, b, *others, *keywords.values()):
-            raise Unknown
+        further = node.keywords if isinstance(node, ast.Call) else ()
+        (a, b, *others), keywords = self._arguments(places, further, ("out",))
         if not has_value((a, b)) and not are_small(a, b):
             raise Unknown
         try:
-            result = self._compute(node, function, (a, b, *others), tuple(places), keywords)
+            result = self._compute(node, function, (a, b, *others), places, keywords)
         except Mismatch:
             if isinstance(a, Value) and isinstance(b, Value):
                 wrong = -1 if sign == "@" else disagreeing(a.shape, b.shape)
@@ -486,70 +478,52 @@ def blank(shape: Any, dtype: torch.dtype, on: str) -> torch.Tensor:
 
 def unwrapped(value: Any) -> Any:
     """Values as tensors, inside lists, tuples and dicts too."""
-    if isinstance(value, Value):
-        return value.tensor
-    if isinstance(value, Several):
-        return value.raw
-    if type(value) in (list, tuple):
-        return type(value)(map(unwrapped, value))
-    if type(value) is dict:
-        return {key: unwrapped(one) for key, one in value.items()}
-    return value
+    return tree_map_only(Value, lambda one: one.tensor, value)
 
 
 def wrapped(result: Any, device: str) -> Any:
     """What torch gave, with the device. Raises Unknown."""
-    if isinstance(result, torch.Tensor):
-        return Value(result, device)
     if isinstance(result, torch.Size):
         return tuple(result)
-    if isinstance(result, (tuple, list)):
-        return Several(result, device)
-    if type(result) in (int, float, bool, str, type(None), torch.dtype, slice):
-        return result
-    raise Unknown
+    if not all(isinstance(one, KNOWN) for one in tree_leaves(result)):
+        raise Unknown
+    return tree_map_only(torch.Tensor, lambda tensor: Value(tensor, device), result)
+
+
+def values_in(value: Any) -> list[Value]:
+    """The tensors of an argument, in order."""
+    return [one for one in tree_leaves(value) if isinstance(one, Value)]
 
 
 def has_value(value: Any) -> bool:
     """There is a tensor in it."""
-    if isinstance(value, (Value, Several)):
-        return True
-    if isinstance(value, dict):
-        value = tuple(value.values())
-    return type(value) in (list, tuple) and any(map(has_value, value))
+    return bool(values_in(value))
+
+
+def numbers_in(value: Any, *, negative: bool = False) -> list[int]:
+    """The whole numbers of arguments, in order; those below 1 only if they are asked for."""
+    return [one for one in tree_leaves(value) if type(one) is int and (negative or one > 0)]
 
 
 def device_of(value: Any) -> str:
     """The device of the first tensor in it that is not a number; "cpu" without one."""
-    found: list[Value | Several] = []
-
-    def search(one: Any) -> None:
-        if isinstance(one, (Value, Several)):
-            found.append(one)
-        elif type(one) in (list, tuple):
-            for item in one:
-                search(item)
-        elif type(one) is dict:
-            search(tuple(one.values()))
-
-    search(value)
-    whole = [one for one in found if not isinstance(one, Value) or one.shape]
+    found = values_in(value)
+    whole = [one for one in found if one.shape]
     return (whole or found)[0].device if found else "cpu"
 
 
-def moved(
-    value: Value, name: str, arguments: list[Any], keywords: dict[str, Any], device: Any
-) -> Value:
-    """`.to(...)`, `.cpu()`, `.cuda()`, `.detach()`."""
-    for one in (*arguments, *keywords.values()):
+def moved(value: Value, name: str, arguments: tuple[Any, ...]) -> Value:
+    """`.to(...)`, `.cpu()`, `.cuda()`."""
+    device = None
+    for one in arguments:
         if isinstance(one, Value):
             value = Value(value.tensor.to(one.dtype), one.device)
         elif isinstance(one, torch.dtype):
-            value = value._replace(tensor=value.tensor.to(one))
+            value = replace(value, tensor=value.tensor.to(one))
         elif isinstance(one, (str, torch.device)):
             device = one
     where = str(device) if device is not None else TO_DEVICE[name] or value.device
-    return value._replace(device=where)
+    return replace(value, device=where)
 
 
 def only_computes(home: Any, name: str, function: Any) -> bool:
@@ -618,13 +592,3 @@ def first_difference(shape: tuple[int, ...], other: tuple[int, ...]) -> int:
         if index > len(shape) or (shape[-index] != other[-index] != 1):
             return -index
     return -1
-
-
-DO: dict[type, Callable[[ExpressionShapes, Any], Any]] = {
-    ast.Constant: ExpressionShapes.constant, ast.Tuple: ExpressionShapes.sequence,
-    ast.List: ExpressionShapes.sequence, ast.UnaryOp: ExpressionShapes.unary,
-    ast.NamedExpr: ExpressionShapes.walrus, ast.BinOp: ExpressionShapes.binary,
-    ast.Compare: ExpressionShapes.compare, ast.Attribute: ExpressionShapes.attribute,
-    ast.Call: ExpressionShapes.call, ast.Subscript: ExpressionShapes.subscript,
-    ast.Slice: ExpressionShapes.slice,
-}  # fmt: skip

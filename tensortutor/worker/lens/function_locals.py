@@ -5,6 +5,7 @@ looked at stands in the tables.
 """
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import FrameType
 
@@ -19,16 +20,15 @@ from tensortutor.protocol.lens import (
     TensorInfo,
     Tensors,
 )
-from tensortutor.worker.lens import access, object_finder
-from tensortutor.worker.lens.budget import Budget
+from tensortutor.worker import access
+from tensortutor.worker.lens import object_finder
+from tensortutor.worker.lens.budget import Budget, TimeShare
 from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of
-from tensortutor.worker.lens.snapshots import dispatch_on, profiling, tracing, transforming
+from tensortutor.worker.lens.snapshots import may_compute
 from tensortutor.worker.lens.tensor_names import TensorNames
 from tensortutor.worker.lens.tensor_table import tensors_of
 
-GENEROUS_S = 0.01
-SHARE = 0.005
 ONE_LOOK_S = 0.01
 FIRST_CALLS = 16
 MOST_SCOPES = 30
@@ -53,8 +53,7 @@ class Scopes:
     def __init__(self) -> None:
         self.locals: dict[str, Local] = {}
         self._counts: dict[str, int] = {}
-        self._spent = 0.0
-        self._begun = time.thread_time()
+        self._time = TimeShare(time.thread_time)
 
     def leave(self, frame: FrameType) -> None:
         """A function is about to return or raise. Never raises itself."""
@@ -63,21 +62,16 @@ class Scopes:
         is_early = count <= FIRST_CALLS  # notes behind the lines are of the last call, too
         if not (is_early or count & (count - 1) == 0) or not self._may(name):
             return
-        begun = time.thread_time()
-        try:
-            with access.quietly():
-                self.locals[name] = look(name, frame, count)
-        except Exception:
-            self.locals.pop(name, None)
-        self._spent += time.thread_time() - begun
+        with access.quietly(), suppress(Exception), self._time.spending():
+            self.locals[name] = look(name, frame, count)
 
     def _may(self, name: str) -> bool:
         """There is time, and the program does not notice."""
-        if dispatch_on() or profiling() or tracing() is not None or transforming() is not None:
+        if not may_compute():
             return False
         if name not in self.locals and len(self.locals) >= MOST_SCOPES:
             return False
-        return self._spent < GENEROUS_S + SHARE * (time.thread_time() - self._begun)
+        return self._time.left()
 
     def told(self, but: set[str]) -> list[Local]:
         """All of them but these, with the number of their calls."""
@@ -96,7 +90,7 @@ def look(name: str, frame: FrameType, count: int) -> Local:
         for key, value in object_finder.locals_of(frame).items()
         if key != "self" or not access.is_module(value)  # it has a name of its own outside
     }
-    finder.search(object_finder.Namespace(name, inside))
+    finder.search(name, inside)
     found = finder.found
     found.left_out += max(0, len(found.tensors) - MOST_NAMES)
     del found.tensors[MOST_NAMES:]

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_NODES, Graph, GraphEdge, GraphNode, GraphRoot
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.backward import Capture
 from tensortutor.worker.lens.budget import Budget
-from tensortutor.worker.lens.graph_nodes import Piece, mark_accumulated, plain_name, walk
+from tensortutor.worker.lens.graph_nodes import Piece, mark_accumulated, order_of, plain_name, walk
 from tensortutor.worker.lens.object_finder import Found
 from tensortutor.worker.lens.tensor_names import TensorNames
 
@@ -27,11 +27,12 @@ def graph_of(
     edges: list[GraphEdge] = []
     roots: list[GraphRoot] = []
     for capture in captures:
-        if len(nodes) + len(capture.nodes) <= MOST_NODES:
-            roots.append(replace(capture.root(), node=capture.root().node + len(nodes)))
-            roots[-1] = replace(roots[-1], order=tuple(n + len(nodes) for n in roots[-1].order))
-            edges += [shifted(edge, len(nodes)) for edge in capture.edges]
-            nodes += [replace(node, id=node.id + len(nodes)) for node in capture.nodes]
+        by, root = len(nodes), capture.root
+        if by + len(capture.nodes) <= MOST_NODES:
+            order = tuple(number + by for number in root.order)
+            roots.append(replace(root, node=root.node + by, order=order))
+            edges += [GraphEdge(e.source + by, e.target + by, e.input) for e in capture.edges]
+            nodes += [replace(node, id=node.id + by) for node in capture.nodes]
     piece = Piece(len(nodes))
     passed = {number for root in roots for number in root.order}
     late = 0
@@ -78,39 +79,3 @@ def alive(found: Found) -> list[tuple[str, Any]]:
         except Exception:  # a wrapper that does not tell
             continue
     return chosen
-
-
-def shifted(edge: GraphEdge, by: int) -> GraphEdge:
-    """The same edge between nodes that are numbered from elsewhere."""
-    return GraphEdge(edge.source + by, edge.target + by, edge.input)
-
-
-def order_of(piece: Piece, root: int) -> tuple[int, ...]:
-    """The order in which backward would pass the nodes: the last made first, leaves at once."""
-    incoming: dict[int, int] = {}
-    following: dict[int, list[int]] = {}
-    reached, todo = {root}, [root]
-    for edge in piece.edges:
-        following.setdefault(edge.source, []).append(edge.target)
-    while todo:
-        for target in following.get(todo.pop(), []):
-            incoming[target] = incoming.get(target, 0) + 1
-            if target not in reached:
-                reached.add(target)
-                todo.append(target)
-    made = {piece.numbers[id(f)]: f._sequence_nr() for f in piece.functions if has_number(f)}
-    ready, order = [root], []
-    while ready:
-        ready.sort(key=lambda number: made.get(number, 1 << 64))
-        number = ready.pop()
-        order.append(number)
-        for target in following.get(number, []):
-            incoming[target] -= 1
-            if not incoming[target]:
-                ready.append(target)
-    return tuple(n for n in order if piece.nodes[n - piece.first].kind != "detached")
-
-
-def has_number(function: Any) -> bool:
-    """Operations are numbered as they are made; leaves are not."""
-    return hasattr(function, "_sequence_nr") and "AccumulateGrad" not in str(function.name())

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, Saved
-from tensortutor.worker.lens import access, tensor_values
+from tensortutor.worker import access
+from tensortutor.worker.lens import tensor_values
 from tensortutor.worker.lens.tensor_names import TensorNames
 
 MOST_SAVED = 12
@@ -95,14 +96,6 @@ def describe(function: Any, number: int, tensor_names: TensorNames) -> GraphNode
     )  # fmt: skip
 
 
-def describe_after(node: GraphNode, function: Any) -> GraphNode:
-    """A leaf with the `.grad` that it has now."""
-    grad = access.gradient(function.variable)
-    if grad is None:
-        return node
-    return replace(node, grad=access.words(grad), grad_norm=tensor_values.norm(grad))
-
-
 def output_words(function: Any) -> str:
     """The words of what the operation made, from the metadata that autograd keeps of it."""
     try:
@@ -156,3 +149,34 @@ def mark_accumulated(piece: Piece) -> None:
     for index, node in enumerate(piece.nodes):
         if counts.get(node.id, 0) > 1:
             piece.nodes[index] = replace(node, marks=(*node.marks, "accumulated"))
+
+
+def order_of(piece: Piece, root: int) -> tuple[int, ...]:
+    """The order in which backward would pass the nodes: the last made first, leaves at once."""
+    incoming: dict[int, int] = {}
+    following: dict[int, list[int]] = {}
+    reached, todo = {root}, [root]
+    for edge in piece.edges:
+        following.setdefault(edge.source, []).append(edge.target)
+    while todo:
+        for target in following.get(todo.pop(), []):
+            incoming[target] = incoming.get(target, 0) + 1
+            if target not in reached:
+                reached.add(target)
+                todo.append(target)
+    made = {piece.numbers[id(f)]: f._sequence_nr() for f in piece.functions if has_number(f)}
+    ready, order = [root], []
+    while ready:
+        number = max(ready, key=lambda node: made.get(node, 1 << 64))  # of equals the first
+        ready.remove(number)
+        order.append(number)
+        for target in following.get(number, []):
+            incoming[target] -= 1
+            if not incoming[target]:
+                ready.append(target)
+    return tuple(n for n in order if piece.nodes[n - piece.first].kind != "detached")
+
+
+def has_number(function: Any) -> bool:
+    """Operations are numbered as they are made; leaves are not."""
+    return hasattr(function, "_sequence_nr") and "AccumulateGrad" not in str(function.name())

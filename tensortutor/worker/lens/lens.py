@@ -17,7 +17,8 @@ from tensortutor.protocol.lens import (
     Tensors,
     Trace,
 )
-from tensortutor.worker.lens import access, object_finder
+from tensortutor.worker import access
+from tensortutor.worker.lens import object_finder
 from tensortutor.worker.lens.backward import BackwardListener
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.function_locals import (
@@ -96,9 +97,9 @@ class Lens:
 
     def _line_events(self, lines: LineTracing, error: BaseException | None) -> Iterator[Event]:
         recorder = lines.recorder
-        frames = object_finder.failing_frames(error, self._path)
+        trace = object_finder.traceback_in(self._path, error)
         expressions = attempt(
-            lambda: broadcasts_of(recorder, SourceText(self._source, lines.tree), error, frames),
+            lambda: broadcasts_of(recorder, SourceText(self._source, lines.tree), trace),
             lambda why: Broadcasts((), note=why),
         )
         yield attempt(
@@ -115,13 +116,14 @@ class Lens:
         others: Mapping[str, Any],
     ) -> Iterator[Event]:
         finder = object_finder.Finder()
-        finder.search(object_finder.Namespace("", namespace))
+        finder.search("", namespace)
         scopes = []
-        for frame in object_finder.failing_frames(error, self._path):
+        for place in object_finder.traceback_in(self._path, error):
+            frame = place.tb_frame
             inner = object_finder.locals_of(frame)
             if inner:
                 scope = object_finder.function_name(frame.f_code)
-                finder.search(object_finder.Namespace(scope, inner))
+                finder.search(scope, inner)
                 scopes.append(Scope(scope, frame.f_code.co_firstlineno, raised=True))
         found = finder.found
         told = tuple(scopes)
@@ -143,7 +145,7 @@ class Lens:
         )
         captures = self._listener.captures.values() if self._listener is not None else ()
         rest = object_finder.Finder()
-        rest.search(object_finder.Namespace("", dict(others)))
+        rest.search("", others)
         yield attempt(
             lambda: graph_of(found, captures, budget, rest.found),
             lambda why: Graph((), (), (), note=why),

@@ -4,9 +4,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tensortutor.checking.describe import SHORT
 from tensortutor.protocol.lens import MOST_LINES, Broadcast, Line, Made, Mark, Trace
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.recorder import AT_END, FirstSeen, Record, Recorder, Stored
 from tensortutor.worker.lens.snapshots import TensorSnapshot
 from tensortutor.worker.lens.statements import Statement
@@ -33,7 +32,7 @@ NONFINITE = {"nan": "NaN", "inf": "Inf"}
 def trace_of(recorder: Recorder, broadcasts: tuple[Broadcast, ...], note: str) -> Trace:
     """The statements that made or changed tensors."""
     records = sorted(
-        (r for r in (*recorder.by_line.values(), *recorder.functions.values()) if r.stored),
+        (r for r in (*recorder.records, *recorder.functions.values()) if r.stored),
         key=lambda record: record.statement.line,
     )
     stretched = list(broadcast_marks(broadcasts))
@@ -51,7 +50,7 @@ def line_of(record: Record, recorder: Recorder, stretched: list[tuple[int, Mark]
             access.cut(name),
             words(stored.seen),
             stored.how,
-            stored.at // statement.runs,
+            stored.at,
             tuple(marks(name, stored, record, recorder)),
         )
         for name, stored in list(record.stored.items())[:MOST_MADE]
@@ -59,8 +58,7 @@ def line_of(record: Record, recorder: Recorder, stretched: list[tuple[int, Mark]
     here = [mark for line, mark in stretched if statement.line <= line <= statement.end_line]
     if here and made:
         made[-1] = replace(made[-1], marks=(*made[-1].marks, *here))
-    count = record.count // statement.runs
-    return Line(statement.line, statement.end_line, count, tuple(made), record.let_go)
+    return Line(statement.line, statement.end_line, record.count, tuple(made), record.let_go)
 
 
 def words(seen: TensorSnapshot) -> str:
@@ -79,8 +77,8 @@ def marks(name: str, stored: Stored, record: Record, recorder: Recorder) -> Iter
     if stored.device_from is not None:
         yield Mark("device", f"{stored.device_from} → {stored.seen.device}")
     if stored.dtype_from is not None and operations & {*CONVERTING, "operator"}:
-        before = SHORT.get(stored.dtype_from, access.dtype_name(stored.dtype_from))
-        yield Mark("dtype", f"{before} → {words(stored.seen).partition('[')[0]}")
+        dtypes = (stored.dtype_from, stored.seen.dtype)
+        yield Mark("dtype", " → ".join(map(access.short_dtype, dtypes)))
     if stored.detached:
         yield Mark("detached", f"no longer part of the graph of {access.cut(stored.detached, 40)}")
     for kind, first in recorder.firsts.items():
@@ -90,11 +88,11 @@ def marks(name: str, stored: Stored, record: Record, recorder: Recorder) -> Iter
 
 def first_seen(kind: str, first: FirstSeen) -> str:
     """Where NaN or infinity was first seen, and what lies before it that was not seen."""
-    runs, count = first.record.statement.runs, first.record.count
+    count = first.record.count
     if first.at == AT_END:
-        return f"{kind} was here at the end; not followed past pass {count // runs:,}"
+        return f"{kind} was here at the end; not followed past pass {count:,}"
     gap = "; lines before were not followed to their end" if first.after_gap else ""
-    return f"{kind} was first seen here{f' at pass {first.at // runs:,}' * (count > 1)}{gap}"
+    return f"{kind} was first seen here{f' at pass {first.at:,}' * (count > 1)}{gap}"
 
 
 def operations_of(statement: Statement) -> set[str]:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_MODULES, ModuleInfo, Modules, ParameterInfo
-from tensortutor.worker.lens import access, tensor_values
+from tensortutor.worker import access
+from tensortutor.worker.lens import tensor_values
 from tensortutor.worker.lens.budget import Budget
 
 MOST_PARAMETERS = 2000

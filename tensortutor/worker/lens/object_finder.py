@@ -1,13 +1,14 @@
 """Which tensors, modules and optimizers a program's names hold, and what to call them."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import torch
 
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
+from tensortutor.worker.lens.modules import walk
 
 MOST_VISITED = 20_000
 """Objects looked at, whatever they are."""
@@ -16,15 +17,6 @@ MOST_ITEMS = 8
 DEEPEST = 3
 LONGEST_KEY = 40
 SEQUENCES = (list, tuple)
-
-
-@dataclass
-class Namespace:
-    """Names to look through. name: "" for the program's own, else the function's."""
-
-    name: str
-    names: dict[str, Any]
-    line: int = 0
 
 
 @dataclass
@@ -47,10 +39,13 @@ class Finder:
         self._visited = 0
         self._scope = ""
 
-    def search(self, namespace: Namespace) -> None:
-        """Add what the names hold. Dunder names are Python's, not the learner's."""
-        self._scope = namespace.name
-        for name, value in list(namespace.names.items()):
+    def search(self, scope: str, names: Mapping[str, Any]) -> None:
+        """Add what the names hold. Dunder names are Python's, not the learner's.
+
+        scope: "" for the program's own names, else the function's.
+        """
+        self._scope = scope
+        for name, value in list(names.items()):
             if type(name) is str and not (name.startswith("__") and name.endswith("__")):
                 self._visit(name, value, 0)
 
@@ -105,8 +100,7 @@ class Finder:
         if id(value) in self._modules:
             return
         self.found.modules.append((name, value))
-        for inner in below(value):
-            self._modules.add(id(inner))
+        self._modules.update(id(inner) for _, _, inner in walk(name, value))
 
 
 PLAIN = (int, float, bool, str, bytes, type(None), complex)
@@ -117,30 +111,15 @@ def issubclass_of_type(kind: type) -> bool:
     return type in kind.__mro__ or kind.__name__ in ("function", "module", "builtin_function")
 
 
-def below(module: Any) -> Iterator[Any]:
-    """A module and all modules in it, parents first."""
-    seen: set[int] = set()
-    todo = [module]
-    while todo:
-        one = todo.pop()
-        if id(one) in seen or not access.is_module(one):
-            continue
-        seen.add(id(one))
-        yield one
-        children = access.attributes(one).get("_modules")
-        if type(children) is dict:
-            todo += reversed(list(children.values()))
-
-
-def failing_frames(error: BaseException | None, path: str) -> list[FrameType]:
-    """The frames of the learner's file that an exception went through, outermost first."""
-    frames = []
+def traceback_in(path: str, error: BaseException | None) -> list[TracebackType]:
+    """The places in the learner's file that an exception went through, outermost first."""
+    found = []
     trace: TracebackType | None = None if error is None else error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == path:
-            frames.append(trace.tb_frame)
+            found.append(trace)
         trace = trace.tb_next
-    return frames
+    return found
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:

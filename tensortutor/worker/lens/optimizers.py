@@ -5,7 +5,8 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import Group, OptimizerInfo, Optimizers, Setting, State
-from tensortutor.worker.lens import access, tensor_values
+from tensortutor.worker import access
+from tensortutor.worker.lens import tensor_values
 from tensortutor.worker.lens.budget import Budget
 
 MOST_OPTIMIZERS = 20

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import MOST_ROWS, Allocator, Peak, Profile, ProfileRow, Share
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.backward import AUTOGRAD
 from tensortutor.worker.lens.step_timing import StepTiming, cuda
 
@@ -153,21 +153,18 @@ def summed(events: list[Any]) -> dict[str, Sum]:
     """The operators by name. An event lies inside another of its thread if its time does."""
     sums: dict[str, Sum] = {}
     threads: dict[int, list[tuple[int, int, str, int]]] = {}
-    memory: dict[int, list[tuple[int, int]]] = {}
     for event in events:
         name, start = event.name(), event.start_ns()
-        if name == "[memory]":
-            if is_on_cpu(event):
-                memory.setdefault(event.start_thread_id(), []).append((start, event.nbytes()))
-        elif is_on_cpu(event):
-            end = start + event.duration_ns()
-            threads.setdefault(event.start_thread_id(), []).append((start, -end, name, 0))
-        else:
+        is_memory = name == "[memory]"
+        if is_on_cpu(event):
+            end = start if is_memory else start + event.duration_ns()
+            size = event.nbytes() if is_memory else 0
+            threads.setdefault(event.start_thread_id(), []).append((start, -end, name, size))
+        elif not is_memory:
             one = sums.setdefault(name, Sum())
             one.calls += 1
             one.device_ns += event.duration_ns()
-    for thread, inside in threads.items():
-        inside += [(at, -at, "[memory]", size) for at, size in memory.get(thread, [])]
+    for inside in threads.values():
         add_up(sorted(inside), sums)
     return sums
 

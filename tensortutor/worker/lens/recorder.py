@@ -7,6 +7,7 @@ names that still hold it.
 import ast
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -15,15 +16,13 @@ from typing import Any, NamedTuple
 from tensortutor.worker.lens.snapshots import (
     MISSING,
     NONFINITE,
-    LearnerFunction,
-    ModuleRef,
     TensorSnapshot,
     nonfinite,
     operand_snapshot,
     tensor_snapshot,
     value_at,
 )
-from tensortutor.worker.lens.statements import Path, Plan, Statement, Target, plan
+from tensortutor.worker.lens.statements import Path, Statement, Target, plan
 
 FIRST_PASSES = 64
 """So many executions of a line, and calls of a function, are followed."""
@@ -72,17 +71,14 @@ class Record:
     """What is known of a statement.
 
     count: its executions that were followed; let_go: there were more. before: what its operands
-    were before the last one; fresh: those that may be something else the next time. callers: of a
-    function's head, the statements that have called it through somebody else's functions.
+    were before the last one. callers: of a function's head, the statements that have called it
+    through somebody else's functions.
     """
 
     statement: Statement
-    lines: range = range(0)
-    is_block: bool = False
     count: int = 0
     let_go: bool = False
     before: dict[Path, Any] = field(default_factory=dict)
-    fresh: tuple[Path, ...] | None = None
     stored: dict[str, Stored] = field(default_factory=dict)
     returned: dict[CodeType, TensorSnapshot] = field(default_factory=dict)
     callers: set["Record"] = field(default_factory=set)
@@ -91,9 +87,10 @@ class Record:
 class Recorder:
     """The records of a program.
 
-    limit: how many executions of a line are followed. firsts: where NaN and infinity ("nan",
-    "inf") were first seen. waiting: by the frame's id, the statement under way in a generator or
-    coroutine that will go on.
+    by_line: the record of the statement that a line belongs to. functions: of their heads, by the
+    line of their code. limit: how many executions of a line are followed. firsts: where NaN and
+    infinity ("nan", "inf") were first seen. waiting: by the frame's id, the statement under way in
+    a generator or coroutine that will go on.
     """
 
     def __init__(
@@ -113,24 +110,24 @@ class Recorder:
         self.code = code
         self.everything = everything
         self.limit: float = math.inf if everything else FIRST_PASSES
-        self.plan: Plan = plan(tree, code)
-        self.by_line = {
-            line: Record(one, range(one.line, one.end_line + 1), bool(one.body))
-            for line, one in self.plan.by_line.items()
-        }
-        self.functions = {line: Record(one) for line, one in self.plan.functions.items()}
-        self.at_line = {n: r for r in reversed(self.by_line.values()) for n in r.lines}
+        statements, heads = plan(tree)
+        self.records = [Record(one) for one in statements]
+        self.by_line: dict[int, Record] = {}
+        for record in self.records:
+            for line in range(record.statement.line, record.statement.end_line + 1):
+                self.by_line.setdefault(line, record)
+        self.functions = {line: Record(one) for line, one in heads.items()}
         self.stack: list[Activation] = []
         self.firsts: dict[str, FirstSeen] = {}
         self.failures = 0
         self.waiting: dict[int, Record] = {}
-        self._by_code: dict[int, list[Record]] = {}
+        self._own_names: dict[int, list[tuple[Record, Target]]] = {}
         self._spent = 0.0
         self._has_gap = False
 
     def is_let_go(self, record: Record) -> bool:
         """It has been followed often enough. Marks it: it is about to be executed again."""
-        if record.count < self.limit * record.statement.runs:
+        if record.count < self.limit:
             return False
         record.let_go = self._has_gap = True
         return True
@@ -178,19 +175,14 @@ class Recorder:
         begun = clock()
         try:
             names = frame.f_locals
-            paths = record.statement.operands if record.fresh is None else record.fresh
             before = record.before
-            for path in paths:
+            for path in record.statement.operands:
                 value = value_at(path, names, frame.f_globals)
                 found = operand_snapshot(value, self.path, where=record.count <= FEWEST_PASSES)
                 if found is not MISSING:
                     before[path] = found
                 elif path in before:
                     del before[path]
-            if record.fresh is None and record.count >= FEWEST_PASSES:
-                # What held nothing of interest so far, or a module, is not asked again.
-                constant = (LearnerFunction, ModuleRef)
-                record.fresh = tuple(p for p in before if not isinstance(before[p], constant))
         except Exception:
             self.failures += 1
         self.charge(begun)
@@ -274,22 +266,27 @@ class Recorder:
         """
         waiting = self.waiting.get(id_)
         try:
-            for record in self.of_function(code):
+            for record, target in self.own_names(code):
                 if record.let_go and record is not waiting:
-                    for target in record.statement.targets:
-                        if target.path in record.statement.sole:
-                            value = value_at(target.path, names, globals_)
-                            self._store(record, target, value, AT_END)
+                    value = value_at(target.path, names, globals_)
+                    self._store(record, target, value, AT_END)
         except Exception:
             self.failures += 1
 
-    def of_function(self, code: CodeType) -> list[Record]:
-        """The records of the statements that run in a function's own frame."""
-        found = self._by_code.get(id(code))
+    def own_names(self, code: CodeType) -> list[tuple[Record, Target]]:
+        """The names that one statement of a function stores and no other, each with its statement.
+
+        Such a name still holds what the statement gave it when the function returns.
+        """
+        found = self._own_names.get(id(code))
         if found is None:
-            lines = {line for _, _, line in code.co_lines() if line is not None}
-            found = [self.by_line[line] for line in sorted(lines) if line in self.by_line]
-            self._by_code[id(code)] = found
+            lines = sorted({line for _, _, line in code.co_lines() if line is not None})
+            own = dict.fromkeys(self.by_line[line] for line in lines if line in self.by_line)
+            pairs = [(record, target) for record in own for target in record.statement.targets]
+            arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            times = Counter([(name,) for name in arguments] + [target.path for _, target in pairs])
+            found = [pair for pair in pairs if len(pair[1].path) == times[pair[1].path] == 1]
+            self._own_names[id(code)] = found
         return found
 
 
@@ -313,8 +310,8 @@ class Activation:
         record = self._lines.get(line)
         pending = self.pending
         if pending is not None:
-            if record is None and line in pending.lines:
-                return False  # a further line of the same statement
+            if record is pending and record.statement.end_line > record.statement.line:
+                return False  # a further line of the same statement, or its first once more
             self._finish(pending, frame, line)
         self.pending = record
         if record is None:
@@ -322,7 +319,7 @@ class Activation:
         if self._recorder.is_let_go(record):
             self.pending = None
             return True
-        if not record.is_block:
+        if not record.statement.body:
             record.count += 1
         if record.statement.operands:
             self._recorder.prepare(record, frame)
@@ -339,7 +336,7 @@ class Activation:
         self.pending = None
         if pending is not None and pending.statement.waits and frame.f_code.co_flags & GENERATOR:
             recorder.waiting[id(frame)] = pending  # unless the frame goes, it goes on
-        elif pending is not None and not pending.is_block:
+        elif pending is not None and not pending.statement.body:
             self._finish(pending, frame, 0)
         if recorder.stack and recorder.stack[-1] is self:
             recorder.stack.pop()
@@ -352,8 +349,8 @@ class Activation:
 
     def _finish(self, record: Record, frame: FrameType, line: int) -> None:
         """A statement has run: look at what it stored."""
-        if record.is_block:
-            body = record.statement.body
+        body = record.statement.body
+        if body:
             if line not in body:
                 if body.start > record.statement.line or (record.count and not record.let_go):
                     return

@@ -84,7 +84,7 @@ class SettraceEngine:
         path, recorder, follow, untraced = (
             self._recorder.path, self._recorder, self._follow, self._untraced,
         )  # fmt: skip
-        settrace, at_line, everything = sys.settrace, recorder.at_line, recorder.everything
+        settrace, by_line, everything = sys.settrace, recorder.by_line, recorder.everything
         left = MOST_CALLS
 
         def call(frame: FrameType, _event: str, _arg: Any) -> Any:
@@ -104,7 +104,7 @@ class SettraceEngine:
                     return None
             else:
                 self._calls = 0
-                record = at_line.get(back.f_lineno)
+                record = by_line.get(back.f_lineno)
                 if record is None or not record.let_go:
                     back.f_trace_lines = True
                     if not is_untraced(code):

@@ -2,11 +2,12 @@
 
 import ast
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 from tensortutor.protocol.lens import MOST_BROADCASTS, Broadcast, Broadcasts, Operand, ShapeError
-from tensortutor.worker.lens import access, shape_mismatch
+from tensortutor.worker import access
+from tensortutor.worker.lens import shape_mismatch
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.expression_shapes import (
     ExpressionShapes,
@@ -68,11 +69,12 @@ def torch_modules(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def broadcasts_of(
-    recorder: Recorder, source: SourceText, error: BaseException | None, frames: list[FrameType]
-) -> Broadcasts:
-    """All of a program, as last executed; at the place where it raised, as it was then."""
-    failed = failed_record(recorder, error)
+def broadcasts_of(recorder: Recorder, source: SourceText, trace: list[TracebackType]) -> Broadcasts:
+    """All of a program, as last executed; at the place where it raised, as it was then.
+
+    trace: the places in its file that an exception went through, [] without one.
+    """
+    failed = recorder.by_line.get(trace[-1].tb_lineno) if trace else None
     found: list[Broadcast] = []
     shape_error: ShapeError | None = None
     with without_compiler():
@@ -80,28 +82,14 @@ def broadcasts_of(
         import torch.fx.experimental.symbolic_shapes  # noqa: F401
 
         budget = Budget(SHAPES_S)
-        if failed is not None and frames:
-            found, shape_error = at_failure(failed, recorder, source, frames[-1])
-        for record in recorder.by_line.values():
+        if failed is not None:
+            found, shape_error = at_failure(failed, recorder, source, trace[-1].tb_frame)
+        for record in recorder.records:
             if record.before and record is not failed:
                 found += finished(record, source, budget)
     found.sort(key=lambda one: (one.line, one.column, -one.end_line, -one.end_column))
     left_out = max(0, len(found) - MOST_BROADCASTS)
     return Broadcasts(tuple(found[:MOST_BROADCASTS]), left_out, error=shape_error)
-
-
-def failed_record(recorder: Recorder, error: BaseException | None) -> Record | None:
-    """The statement that raised."""
-    trace = None if error is None else error.__traceback__
-    line = 0
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == recorder.path:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    for record in recorder.by_line.values():
-        if line and record.statement.line <= line <= record.statement.end_line:
-            return record
-    return None
 
 
 def finished(record: Record, source: SourceText, budget: Budget) -> Iterator[Broadcast]:
@@ -158,14 +146,14 @@ def at_failure(
 def shape_error_of(call: FailedCall, source: SourceText) -> ShapeError | None:
     """Why a call raised, if its shapes are why."""
     trial = shape_mismatch.Trial(call, source.text, Budget(REASON_S))
-    why = tuple(shape_mismatch.reasons(trial))
+    why = shape_mismatch.reason(trial)
     if not why:
         return None
     operands = tuple(
         Operand(access.cut(place.text, LONGEST_SOURCE), words(value), place.shape)
         for place, value in zip(trial.places, trial.values, strict=True)
     )
-    return ShapeError(*source.place(call.node), access.cut(call.name), operands, why)
+    return ShapeError(*source.place(call.node), access.cut(call.name), operands, (why,))
 
 
 def words(value: Value) -> str:

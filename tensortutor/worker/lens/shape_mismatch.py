@@ -9,8 +9,16 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from torch.utils._pytree import tree_map_only
+
 from tensortutor.worker.lens.budget import Budget
-from tensortutor.worker.lens.expression_shapes import FailedCall, Several, Value, unwrapped
+from tensortutor.worker.lens.expression_shapes import (
+    FailedCall,
+    Value,
+    numbers_in,
+    unwrapped,
+    values_in,
+)
 
 MOST_SIZES = 24
 MOST_CHANGES = 2
@@ -40,7 +48,7 @@ class Trial:
         for key, argument in given:
             node = call.texts.get(key)
             base = text(node) if node is not None else str(key)
-            found = list(values_in(argument))
+            found = values_in(argument)
             items = getattr(node, "elts", ())
             for index, value in enumerate(found):
                 if value is argument:
@@ -52,7 +60,7 @@ class Trial:
         self.places += [Place(name, value.shape, True) for name, value in call.fixed]
         self.values += [value for _, value in call.fixed]
         every = (*call.arguments, *call.keywords.values())
-        self.numbers = tuple(dict.fromkeys((*call.numbers, *numbers_in(every))))
+        self.numbers = {*call.numbers, *numbers_in(every)}
 
     def runs(self, changes: dict[int, Shape]) -> bool:
         """Whether the call runs with these places' shapes. False when time is up."""
@@ -60,42 +68,44 @@ class Trial:
             return False
         counter = itertools.count()
 
-        def changed(value: Any) -> Any:
-            if isinstance(value, Value):
-                shape = changes.get(next(counter))
-                return value if shape is None else value.resized(shape)
-            if type(value) in (list, tuple):
-                return type(value)([changed(item) for item in value])
-            return value
+        def changed(value: Value) -> Value:
+            shape = changes.get(next(counter))
+            return value if shape is None else value.resized(shape)
 
-        arguments = [changed(one) for one in self._call.arguments]
-        keywords = {key: changed(one) for key, one in self._call.keywords.items()}
+        given = (self._call.arguments, self._call.keywords)
         try:
-            self._call.function(*map(unwrapped, arguments), **unwrapped(keywords))
+            arguments, keywords = unwrapped(tree_map_only(Value, changed, given))
+            self._call.function(*arguments, **keywords)
         except Exception:
             return False
         return True
 
+    def changeable(self) -> Iterator[tuple[int, Place]]:
+        """The places that can be changed, with their numbers."""
+        return ((index, place) for index, place in enumerate(self.places) if not place.is_fixed)
 
-def reasons(trial: Trial) -> Iterator[str]:
-    """What would have to be different, in sentences; nothing if that cannot be told."""
-    yield from (
-        elements(trial)
-        or two_sizes(trial)
-        or one_size(trial)
-        or rank(trial)
-        or last_sizes(trial)
-        or pairs(trial)
-    )
+    def others(self, index: int) -> Iterator[tuple[int, int, int]]:
+        """The sizes of the other tensors: (place, dimension, size)."""
+        for other, place in enumerate(self.places):
+            if other != index:
+                yield from ((other, dim, size) for dim, size in enumerate(place.shape))
 
 
-def elements(trial: Trial) -> list[str]:
+def reason(trial: Trial) -> str:
+    """What would have to be different, in a sentence; "" if that cannot be told."""
+    for explain in (elements, two_sizes, one_size, rank, last_sizes, exchanged, alike):
+        for sentence in explain(trial):
+            return sentence
+    return ""
+
+
+def elements(trial: Trial) -> Iterator[str]:
     """`view` and its like: the same number of elements is wanted."""
     name = trial.name.rpartition(".")[2]
     if name not in ("view", "reshape", "unflatten") or len(trial.places) != 1:
-        return []
+        return
     place = trial.places[0]
-    wanted = list(numbers_in(trial.arguments, negative=True))
+    wanted = numbers_in(trial.arguments, negative=True)
     if name == "unflatten":
         dim, *wanted = wanted
         have, what = place.shape[dim], f"Dimension {dim} of {place.text} is"
@@ -103,116 +113,93 @@ def elements(trial: Trial) -> list[str]:
         have, what = math.prod(place.shape), f"The elements of {place.text} are"
     known = math.prod(n for n in wanted if n != -1)
     product = " x ".join(str(n) for n in wanted if n != -1)
-    if -1 in wanted:
-        if known and have % known:
-            return [f"{what} {have}, which cannot be divided by {product} = {known}."]
-    elif known != have:
-        return [f"{what} {have}, and {product} = {known}."]
-    return []
+    if -1 not in wanted and known != have:
+        yield f"{what} {have}, and {product} = {known}."
+    elif -1 in wanted and known and have % known:
+        yield f"{what} {have}, which cannot be divided by {product} = {known}."
 
 
-def others(trial: Trial, index: int) -> Iterator[tuple[int, int, int]]:
-    """The sizes of the other tensors: (place, dimension, size)."""
-    for other, place in enumerate(trial.places):
-        if other != index:
-            yield from ((other, dim, size) for dim, size in enumerate(place.shape))
-
-
-def two_sizes(trial: Trial) -> list[str]:
+def two_sizes(trial: Trial) -> Iterator[str]:
     """Two dimensions that must be equal: either of them changed to the other makes it run."""
-    for index, place in enumerate(trial.places):
-        if place.is_fixed:
-            continue
+    for index, place in trial.changeable():
         for dim, size in enumerate(place.shape):
-            for number, other_dim, other in others(trial, index):
+            for number, other_dim, other in trial.others(index):
                 if other == size or not trial.runs({index: put(place.shape, dim, other)}):
                     continue
                 there = trial.places[number]
                 if there.is_fixed or trial.runs({number: put(there.shape, other_dim, size)}):
-                    return [
+                    yield (
                         f"Dimension {dim} of {place.text} is {size}, dimension {other_dim} of "
                         f"{there.text} is {other}: here they must be equal."
-                    ]
-    return []
+                    )
 
 
-def one_size(trial: Trial) -> list[str]:
+def one_size(trial: Trial) -> Iterator[str]:
     """One dimension with another size, which stands somewhere in the call."""
     numbers = sorted(trial.numbers)
     couples = list(itertools.combinations_with_replacement(numbers[:6], 2))
     composed = sorted({*(a + b for a, b in couples), *(a * b for a, b in couples)})
-    for index, place in enumerate(trial.places):
-        if place.is_fixed:
-            continue
+    for index, place in trial.changeable():
+        sizes = (*place.shape, *(other for _, _, other in trial.others(index)))
+        wanted = dict.fromkeys((*numbers, *sizes, *composed, 1))
         for dim, size in enumerate(place.shape):
-            sizes = (*place.shape, *(other for _, _, other in others(trial, index)))
-            wanted = dict.fromkeys((*numbers, *sizes, *composed, 1))
             for other in list(wanted)[:MOST_SIZES]:
                 if other != size and trial.runs({index: put(place.shape, dim, other)}):
-                    return [
-                        f"Dimension {dim} of {place.text} is {size}; with {other} it would fit."
-                    ]
-    return []
+                    yield f"Dimension {dim} of {place.text} is {size}; with {other} it would fit."
 
 
-def last_sizes(trial: Trial) -> list[str]:
-    """The last dimensions together: a picture that is smaller than the window over it."""
-    for index, place in enumerate(trial.places):
-        for count in () if place.is_fixed else range(2, len(place.shape)):
-            for size in sorted(trial.numbers):
-                kept = place.shape[: len(place.shape) - count]
-                if size > max(place.shape[-count:]) and trial.runs(
-                    {index: (*kept, *(size,) * count)}
-                ):
-                    return [
-                        f"The last {count} dimensions of {place.text} are "
-                        f"{list(place.shape[-count:])}; with {[size] * count} they would fit."
-                    ]
-    return []
-
-
-def rank(trial: Trial) -> list[str]:
+def rank(trial: Trial) -> Iterator[str]:
     """One tensor with more dimensions, or fewer."""
-    for index, place in enumerate(trial.places):
-        if place.is_fixed:
-            continue
+    for index, place in trial.changeable():
         have = len(place.shape)
         for more in range(1, MOST_CHANGES + 1):
-            alike = {p.shape for p in trial.places if len(p.shape) == have + more}
+            like_others = {p.shape for p in trial.places if len(p.shape) == have + more}
             shapes = [
-                (1,) * more + place.shape, place.shape + (1,) * more, *sorted(alike),
+                (1,) * more + place.shape, place.shape + (1,) * more, *sorted(like_others),
                 place.shape[more:], place.shape[: have - more],
             ]  # fmt: skip
             for shape in shapes:
                 if len(shape) != have and trial.runs({index: shape}):
-                    return [
+                    yield (
                         f"{place.text} has {counted(have)}, {list(place.shape)}; with "
                         f"{counted(len(shape))} it would fit, as {list(shape)}."
-                    ]
-    return []
+                    )
 
 
-def pairs(trial: Trial) -> list[str]:
-    """Two dimensions of one tensor with sizes of others: a tensor that was transposed, say."""
-    for index, place in enumerate(trial.places):
-        if place.is_fixed or len(place.shape) < 2:
-            continue
+def last_sizes(trial: Trial) -> Iterator[str]:
+    """The last dimensions together: a picture that is smaller than the window over it."""
+    for index, place in trial.changeable():
+        for count in range(2, len(place.shape)):
+            kept, last = place.shape[:-count], place.shape[-count:]
+            for size in sorted(trial.numbers):
+                if size > max(last) and trial.runs({index: (*kept, *(size,) * count)}):
+                    yield (
+                        f"The last {count} dimensions of {place.text} are {list(last)}; with "
+                        f"{[size] * count} they would fit."
+                    )
+
+
+def exchanged(trial: Trial) -> Iterator[str]:
+    """Two dimensions of one tensor in the other order: it should have been transposed."""
+    for index, place in trial.changeable():
         for first, second in itertools.combinations(range(len(place.shape)), 2):
-            shape = list(place.shape)
-            shape[first], shape[second] = shape[second], shape[first]
-            if tuple(shape) != place.shape and trial.runs({index: tuple(shape)}):
-                return [
-                    f"Dimensions {first} and {second} of {place.text}, {place.shape[first]} and "
-                    f"{place.shape[second]}: exchanged they would fit."
-                ]
-    for index, place in enumerate(trial.places):
-        for other in () if place.is_fixed else trial.places:
+            a, b = place.shape[first], place.shape[second]
+            if a != b and trial.runs({index: put(put(place.shape, first, b), second, a)}):
+                yield (
+                    f"Dimensions {first} and {second} of {place.text}, {a} and {b}: exchanged they "
+                    "would fit."
+                )
+
+
+def alike(trial: Trial) -> Iterator[str]:
+    """Two tensors of one shape."""
+    for index, place in trial.changeable():
+        for other in trial.places:
             if other.shape != place.shape and trial.runs({index: other.shape}):
-                return [
+                yield (
                     f"{place.text} is {list(place.shape)} and {other.text} is "
                     f"{list(other.shape)}: here they must be equal."
-                ]
-    return []
+                )
 
 
 def put(shape: Shape, dim: int, size: int) -> Shape:
@@ -223,21 +210,3 @@ def put(shape: Shape, dim: int, size: int) -> Shape:
 def counted(dimensions: int) -> str:
     """`1 dimension`, `3 dimensions`."""
     return f"{dimensions} dimension{'' if dimensions == 1 else 's'}"
-
-
-def values_in(value: Any) -> Iterator[Value]:
-    """The tensors of an argument, in order. Those that one call gave together are left out."""
-    if isinstance(value, Value):
-        yield value
-    elif type(value) in (list, tuple) and not isinstance(value, Several):
-        for item in value:
-            yield from values_in(item)
-
-
-def numbers_in(value: Any, *, negative: bool = False) -> Iterator[int]:
-    """The whole numbers of arguments, in order; those below 1 only if they are asked for."""
-    if type(value) is int and (negative or value > 0):
-        yield value
-    elif type(value) in (list, tuple) and not isinstance(value, (Value, Several)):
-        for item in value:
-            yield from numbers_in(item, negative=negative)

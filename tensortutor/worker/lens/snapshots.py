@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 from tensortutor.worker.lens.statements import Path
 
-Tensor, Parameter = torch.Tensor, torch.nn.Parameter
 LARGEST_CHECKED = 1 << 20
 """Elements of a tensor that is searched for NaN at a line."""
 LONGEST_TUPLE = 8
@@ -18,7 +17,6 @@ LONGEST_STRING = 100
 MISSING = object()
 NONFINITE = ("nan", "inf")
 PLAIN = (int, float, bool, str, type(None))
-modes_on = torch._C._len_torch_function_stack
 dispatch_on = torch._C._len_torch_dispatch_stack
 profiling = torch._C._autograd._profiler_enabled
 tracing = torch._C._get_tracing_state
@@ -49,25 +47,18 @@ class ModuleRef(NamedTuple):
 
 def tensor_snapshot(value: Any, *, where: bool = False) -> TensorSnapshot | None:
     """What there is to see of a tensor, None of anything else. where: its storage too."""
-    kind = type(value)
-    if kind is not Tensor and kind is not Parameter and Tensor not in kind.__mro__:
+    if not access.is_tensor(value):
         return None
-    if modes_on() or (kind is not Tensor and kind is not Parameter):
-        with torch._C.DisableTorchFunction():
-            return _tensor_snapshot(value, where)
-    return _tensor_snapshot(value, where)
-
-
-def _tensor_snapshot(value: Any, where: bool) -> TensorSnapshot | None:
     try:
-        start = 0
-        if where and access.get_layout(value) is torch.strided:
-            start = access.Base.data_ptr(value)
-            start -= access.Base.storage_offset(value) * access.Base.element_size(value)
-        return TensorSnapshot(
-            access.get_shape(value), access.get_dtype(value), access.get_device(value),
-            access.get_requires_grad(value), start,
-        )  # fmt: skip
+        with torch._C.DisableTorchFunction():
+            start = 0
+            if where and access.get_layout(value) is torch.strided:
+                start = access.Base.data_ptr(value)
+                start -= access.Base.storage_offset(value) * access.Base.element_size(value)
+            return TensorSnapshot(
+                access.get_shape(value), access.get_dtype(value), access.get_device(value),
+                access.get_requires_grad(value), start,
+            )  # fmt: skip
     except Exception:  # a wrapper that does not tell; it has its word in the table of tensors
         return None
 
@@ -149,23 +140,15 @@ def nonfinite(value: Any, seen: TensorSnapshot) -> tuple[str, ...] | None:
     """
     if seen.device.type != "cpu" or not 0 < seen.shape.numel() <= LARGEST_CHECKED:
         return None
-    if type(value) is not Tensor and type(value) is not Parameter:
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or not may_compute():
         return None
-    if not may_compute():
-        return None
-    if modes_on():
-        with torch._C.DisableTorchFunction():
-            return _nonfinite(value)
-    return _nonfinite(value)
-
-
-def _nonfinite(value: torch.Tensor) -> tuple[str, ...] | None:
-    if value.layout is not torch.strided or not value.data_ptr():
-        return None
-    values = value.detach()
-    # NaN and infinity survive a sum; one over finite values may come out infinite, too.
-    total = (values.sum() if values.dim() else values).item()
-    if total - total == 0:
-        return ()
-    found = (bool(values.isnan().any()), bool(values.isinf().any()))
+    with torch._C.DisableTorchFunction():
+        if value.layout is not torch.strided or not value.data_ptr():
+            return None
+        values = value.detach()
+        # NaN and infinity survive a sum; one over finite values may come out infinite, too.
+        total = (values.sum() if values.dim() else values).item()
+        if total - total == 0:
+            return ()
+        found = (bool(values.isnan().any()), bool(values.isinf().any()))
     return tuple(kind for kind, there in zip(NONFINITE, found, strict=True) if there)

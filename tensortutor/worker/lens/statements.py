@@ -4,9 +4,8 @@ Worked out once, before the program runs, so that little is left to do at every 
 """
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import CodeType
 
 Path = tuple[str, ...]
@@ -40,11 +39,9 @@ class Target:
 class Statement:
     """A simple statement, or the head of a block.
 
-    tick: the line whose event stands for one execution; runs: how often that line comes in one.
     body: the lines of a block, whose head counts as executed when the body begins. expressions:
     what is computed. operands: the ways to the values that it is computed from. waits: the
-    frame may come and go while it is under way: it has an `await` or a `yield`. sole: the names
-    that no other statement of the same function stores.
+    frame may come and go while it is under way: it has an `await` or a `yield`.
     """
 
     line: int
@@ -53,9 +50,6 @@ class Statement:
     expressions: tuple[ast.expr, ...]
     operands: tuple[Path, ...]
     body: range = range(0)
-    tick: int = 0
-    runs: int = 1
-    sole: frozenset[Path] = field(default_factory=frozenset)
     waits: bool = False
 
 
@@ -90,17 +84,12 @@ def within(node: ast.AST) -> Iterator[ast.AST]:
         yield from within(child)
 
 
-@dataclass
-class Plan:
-    """A file's statements. by_line: under their ticks. functions: their heads, by code's line."""
+def plan(tree: ast.Module) -> tuple[list[Statement], dict[int, Statement]]:
+    """All statements of a file; and the heads of its functions, by the line of their code.
 
-    by_line: dict[int, Statement]
-    functions: dict[int, Statement]
-
-
-def plan(tree: ast.Module, code: CodeType) -> Plan:
-    """All statements of a file. Several on one line count as one."""
-    found: dict[int, Statement] = {}
+    Statements that share a line count as one.
+    """
+    found: list[Statement] = []
     functions: dict[int, Statement] = {}
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS):
@@ -108,11 +97,13 @@ def plan(tree: ast.Module, code: CodeType) -> Plan:
         elif isinstance(node, ast.stmt):
             statement = _statement(node)
             if statement is not None:
-                first = found.get(statement.line)
-                found[statement.line] = merged(first, statement) if first else statement
-    number_ticks(found, code)
-    mark_sole(found, tree)
-    return Plan({one.tick: one for one in found.values()}, functions)
+                found.append(statement)
+    statements: list[Statement] = []
+    for statement in sorted(found, key=lambda one: one.line):
+        if statements and statement.line <= statements[-1].end_line:
+            statement = merged(statements.pop(), statement)
+        statements.append(statement)
+    return statements, functions
 
 
 def merged(first: Statement, second: Statement) -> Statement:
@@ -134,7 +125,7 @@ def _statement(node: ast.stmt) -> Statement | None:
     parts: list[ast.AST] = [
         child
         for child in ast.iter_child_nodes(node)
-        if not isinstance(child, (ast.stmt, ast.ExceptHandler))
+        if not isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
     ]
     inner = [one for part in parts for one in within(part)]
     expressions = tuple(part for part in parts if isinstance(part, ast.expr) and not stores(part))
@@ -145,7 +136,7 @@ def _statement(node: ast.stmt) -> Statement | None:
     end = node.end_lineno or node.lineno
     if isinstance(node, BLOCKS):
         body = range(node.body[0].lineno, end + 1)
-    if hasattr(node, "body"):
+    if hasattr(node, "body") or hasattr(node, "cases"):
         end = max([node.lineno, *(getattr(p, "end_lineno", 0) or 0 for p in inner)])
     if isinstance(node, (ast.With, ast.AsyncWith)):
         expressions = tuple(item.context_expr for item in node.items)
@@ -174,7 +165,7 @@ def _head(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Statement:
     targets = tuple(Target((one.arg,), "argument") for one in names)
     end = max([node.lineno, *(one.end_lineno or 0 for one in names)])
     body = range(node.body[0].lineno, (node.end_lineno or end) + 1)
-    return Statement(node.lineno, end, targets, (), (), body, node.lineno)
+    return Statement(node.lineno, end, targets, (), (), body)
 
 
 def _targets(node: ast.stmt, inner: list[ast.AST]) -> Iterator[Target]:
@@ -247,55 +238,3 @@ def codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from codes(constant)
-
-
-def number_ticks(found: dict[int, Statement], code: CodeType) -> None:
-    """Choose for each statement the line that says best how often it was executed.
-
-    A call over several lines comes back to its first line: that line's event comes twice.
-    """
-    runs: Counter[int] = Counter()
-    for one in codes(code):
-        if one.co_name in INNER_FRAMES:
-            continue
-        before = 0
-        for _, _, line in one.co_lines():
-            if line is not None and line != before:
-                runs[line] += 1
-            before = line or before
-    for statement in found.values():
-        lines = [n for n in range(statement.line, statement.end_line + 1) if runs[n]]
-        if statement.body or not lines:
-            statement.tick = statement.line
-        else:
-            statement.tick = min(lines, key=lambda n: (runs[n], n))
-            statement.runs = runs[statement.tick]
-            if statement.tick == statement.end_line == statement.line:
-                statement.runs = 1
-
-
-def mark_sole(found: dict[int, Statement], tree: ast.Module) -> None:
-    """Tell each statement which of its names nobody else in the same function stores.
-
-    Such a name still holds what the statement gave it when the function returns.
-    """
-    for scope in (tree, *(n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))):
-        own = [found[n.lineno] for n in _statements_in(scope) if n.lineno in found]
-        stored = Counter(t.path for one in dict.fromkeys(own) for t in one.targets)
-        if isinstance(scope, FUNCTIONS):
-            stored.update(t.path for t in _head(scope).targets)
-        for one in own:
-            one.sole = frozenset(
-                t.path for t in one.targets if stored[t.path] == 1 and len(t.path) == 1
-            )
-
-
-def _statements_in(scope: ast.AST) -> Iterator[ast.stmt]:
-    """The statements that run in this function's own frame."""
-    for child in ast.iter_child_nodes(scope):
-        if isinstance(child, ast.stmt):
-            yield child
-            if not isinstance(child, (*FUNCTIONS, ast.ClassDef)):
-                yield from _statements_in(child)
-        elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
-            yield from _statements_in(child)

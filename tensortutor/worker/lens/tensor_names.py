@@ -3,7 +3,7 @@
 from typing import Any
 
 from tensortutor.protocol.lens import Saved
-from tensortutor.worker.lens import access, tensor_values
+from tensortutor.worker import access
 from tensortutor.worker.lens.modules import parameters_of
 from tensortutor.worker.lens.object_finder import Found
 
@@ -79,6 +79,6 @@ def place_of(tensor: Any) -> tuple[int, tuple[int, ...]] | None:
     """Where in memory it begins and its shape; None where it has no such place."""
     try:
         start = int(access.Base.data_ptr(tensor))
-        return (start, tensor_values.shape_of(tensor)) if start else None
+        return (start, access.shape_of(tensor)) if start else None
     except Exception:  # sparse, wrapped, symbolic
         return None

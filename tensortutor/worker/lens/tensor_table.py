@@ -14,7 +14,8 @@ from tensortutor.protocol.lens import (
     TensorInfo,
     Tensors,
 )
-from tensortutor.worker.lens import access, tensor_values
+from tensortutor.worker import access
+from tensortutor.worker.lens import tensor_values
 from tensortutor.worker.lens.budget import Budget
 from tensortutor.worker.lens.modules import parameters_of
 from tensortutor.worker.lens.object_finder import Found
@@ -69,7 +70,7 @@ def _describe(scope: str, name: str, tensor: Any, storages: "Storages") -> Tenso
     layout = access.get_layout(tensor)
     nested = access.get_is_nested(tensor)
     plain = layout is torch.strided and not nested
-    shape = () if nested else tensor_values.shape_of(tensor)
+    shape = () if nested else access.shape_of(tensor)
     itemsize = access.Base.element_size(tensor)
     function = access.get_grad_fn(tensor)
     grad = access.gradient(tensor)
@@ -155,7 +156,7 @@ class Storages:
     def _tell(self, index: int, shown: bool, budget: Budget) -> Storage:
         tensor = self._first[index]
         storage = Storage(
-            index + 1, str(access.get_device(tensor)), tensor_values.storage_bytes(tensor),
+            index + 1, str(access.get_device(tensor)), access.storage_bytes(tensor),
             tuple(self._names[index]),
         )  # fmt: skip
         if not shown or not budget.left(0.1) or tensor_values.why_unreadable(tensor):

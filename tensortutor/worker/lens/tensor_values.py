@@ -6,13 +6,12 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.lens import CELLS, SIDE, Sample, Stats
-from tensortutor.worker.lens import access
+from tensortutor.worker import access
 
 MOST_VALUES = 1 << 16
 """A tensor with more values is sampled."""
 SAMPLED = 1 << 12
 """To about so many: each may lie on a page of memory of its own."""
-FEW = 64
 LARGEST_NORM = 1 << 22
 """Elements. A larger tensor's norm would take too long."""
 
@@ -31,7 +30,7 @@ def why_unreadable(tensor: Any) -> str:
         return "on meta: a shape without values"
     if access.get_is_quantized(tensor):
         return "quantised; its values are not looked at"
-    if access.Base.numel(tensor) and reach(tensor) > storage_bytes(tensor):
+    if access.Base.numel(tensor) and access.reach(tensor) > access.storage_bytes(tensor):
         return "its storage has been freed or made smaller"
     if device.type == "cuda" and not torch.cuda.current_stream(device).query():
         return f"{device} was still at work; its values were not waited for"
@@ -45,30 +44,11 @@ def stored(tensor: Any) -> str:
     return f", {access.Base._nnz(tensor)} of {access.Base.numel(tensor)} stored"
 
 
-def reach(tensor: Any) -> int:
-    """Bytes of its storage up to the end of its last element."""
-    last = sum(
-        (n - 1) * s for n, s in zip(shape_of(tensor), access.Base.stride(tensor), strict=True)
-    )
-    element = access.Base.element_size(tensor)
-    return int((access.Base.storage_offset(tensor) + last + 1) * element)
-
-
 def held_bytes(tensor: Any) -> int:
     """Bytes of the cells that its elements lie in: fewer than elements where strides overlap."""
     own = int(access.Base.numel(tensor) * access.Base.element_size(tensor))
     begin = int(access.Base.storage_offset(tensor) * access.Base.element_size(tensor))
-    return min(own, reach(tensor) - begin) if own else 0
-
-
-def shape_of(tensor: Any) -> tuple[int, ...]:
-    """Plain numbers. Raises TypeError on a symbolic shape."""
-    return tuple(map(int, access.get_shape(tensor)))
-
-
-def storage_bytes(tensor: Any) -> int:
-    """What is left of its storage."""
-    return int(access.Base.untyped_storage(tensor).nbytes())
+    return min(own, access.reach(tensor) - begin) if own else 0
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:
@@ -95,34 +75,14 @@ def on_cpu(tensor: torch.Tensor) -> torch.Tensor:
 def stats(tensor: torch.Tensor) -> Stats:
     """The values in numbers. Only for a tensor that `why_unreadable` has nothing against."""
     values = on_cpu(thinned(access.plain(tensor)))
-    count = values.numel()
-    if count <= FEW:
-        return stats_of_few(values.reshape(-1).tolist())
-    nan = inf = 0
-    if values.dtype == torch.float64:
-        finite = values.isfinite()
-        if not finite.all():
-            nan = int(values.isnan().sum())
-            values = values[finite]
-            inf = count - nan - values.numel()
-            if not values.numel():
-                return Stats(count, nan, inf)
-    low, high = (float(v) for v in values.aminmax())
-    mean = float(values.mean(dtype=torch.float64))
+    count, finite = values.numel(), values[values.isfinite()]
+    nan = int(values.isnan().sum())
+    inf = count - nan - finite.numel()
+    if not finite.numel():
+        return Stats(count, nan, inf)
+    low, high = (float(v) for v in finite.aminmax())
+    mean = float(finite.mean(dtype=torch.float64))
     return Stats(count, nan, inf, low, mean if math.isfinite(mean) else None, high)
-
-
-def stats_of_few(values: list[Any]) -> Stats:
-    """As `stats`; for a handful of values, Python is faster than six operators."""
-    finite = [float(value) for value in values if math.isfinite(value)]
-    nan = sum(value != value for value in values)
-    inf = len(values) - len(finite) - nan
-    if not finite:
-        return Stats(len(values), nan, inf)
-    mean = sum(finite) / len(finite)
-    return Stats(
-        len(values), nan, inf, min(finite), mean if math.isfinite(mean) else None, max(finite)
-    )
 
 
 def sample(tensor: torch.Tensor) -> Sample:
@@ -155,7 +115,7 @@ def step(indices: tuple[int, ...]) -> int:
 def cells(tensor: torch.Tensor) -> tuple[str, ...]:
     """The first cells of its storage, read as its dtype."""
     tensor = access.plain(tensor)
-    count = min(CELLS, storage_bytes(tensor) // tensor.element_size())
+    count = min(CELLS, access.storage_bytes(tensor) // tensor.element_size())
     return texts(tensor.as_strided((count,), (1,), 0))
 
 

@@ -27,7 +27,6 @@ get_requires_grad = Base.requires_grad.__get__
 get_is_leaf = Base.is_leaf.__get__
 get_retains_grad = Base.retains_grad.__get__
 get_version = Base._version.__get__
-get_is_cpu = Base.is_cpu.__get__
 get_is_nested = Base.is_nested.__get__
 get_is_quantized = Base.is_quantized.__get__
 get_grad = Base.grad.__get__
@@ -106,6 +105,23 @@ def gradient(tensor: Any) -> Any:
     return None
 
 
+def reach(tensor: Any) -> int:
+    """Bytes of its storage up to the end of its last element."""
+    last = sum((n - 1) * s for n, s in zip(shape_of(tensor), Base.stride(tensor), strict=True))
+    element = Base.element_size(tensor)
+    return int((Base.storage_offset(tensor) + last + 1) * element)
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Plain numbers. Raises TypeError on a symbolic shape."""
+    return tuple(map(int, get_shape(tensor)))
+
+
+def storage_bytes(tensor: Any) -> int:
+    """What is left of its storage."""
+    return int(Base.untyped_storage(tensor).nbytes())
+
+
 def dtype_name(dtype: torch.dtype) -> str:
     """As torch names it, without "torch."."""
     return str(dtype).removeprefix("torch.")
@@ -113,10 +129,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def words(tensor: Any) -> str:
     """`f32[64, 1]`, and the device if it is not the CPU. Raises what torch raises."""
-    dtype = get_dtype(tensor)
-    device = get_device(tensor)
-    where = "" if device.type == "cpu" else f" {device}"
-    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{sizes(tensor)}]{where}")
+    return in_words(get_dtype(tensor), sizes(tensor), str(get_device(tensor)))
 
 
 def sizes(tensor: Any) -> str:
@@ -128,8 +141,18 @@ def sizes(tensor: Any) -> str:
 
 def words_of_shape(dtype: torch.dtype, shape: tuple[int, ...], device: str = "cpu") -> str:
     """The words of a tensor that is not at hand any more."""
+    return in_words(dtype, ", ".join(map(str, shape)), device)
+
+
+def in_words(dtype: torch.dtype, inside: str, device: str) -> str:
+    """`f32[64, 1]`, and the device if it is not the CPU."""
     where = "" if device == "cpu" else f" {device}"
-    return cut(f"{SHORT.get(dtype, dtype_name(dtype))}[{', '.join(map(str, shape))}]{where}")
+    return cut(f"{short_dtype(dtype)}[{inside}]{where}")
+
+
+def short_dtype(dtype: torch.dtype) -> str:
+    """`f32`; as torch names it where there is no short name."""
+    return SHORT.get(dtype, dtype_name(dtype))
 
 
 def class_name(value: Any) -> str:
