@@ -6,7 +6,7 @@ from tensortutor.lens.tables import tensor_table
 from tensortutor.protocol.events import Finished, Judged, Raised
 from tensortutor.protocol.jobs import Judge, Look
 from tensortutor.protocol.lens import LENS, Modules, Optimizers, Tensors
-from tensortutor.worker.lens import function_locals
+from tensortutor.worker.lens import budget
 
 NAMES = Look(names=True)
 
@@ -119,7 +119,7 @@ def test_the_names_of_a_function_that_returned_are_there_too(look):
 
 
 def test_of_a_few_calls_the_last_one_is_told_as_behind_the_lines(look, monkeypatch):
-    monkeypatch.setattr(function_locals, "GENEROUS_S", 60.0)  # whatever else the machine does
+    monkeypatch.setattr(budget, "GENEROUS_S", 60.0)  # whatever else the machine does
     source = """
     import torch
     def show(t):
