@@ -171,7 +171,7 @@ def kept(answer, rng, device):
                          hint=SHORT)  # fmt: skip
 
 
-EXACT = ((9, 40), (11, 60), (33, 44), (48, 55), (13, 84), (20, 99), (60, 91), (15, 112), (88, 105))
+WHOLE = ((9, 40), (11, 60), (33, 44), (48, 55), (13, 84), (20, 99), (60, 91), (15, 112), (88, 105))
 """Two numbers whose length is a whole one: exact in every precision, and in any order. For some of
 them, 41 is the first length, n * (1 / n) is not 1 in float32."""
 
@@ -184,7 +184,7 @@ them, 41 is the first length, n * (1 / n) is not 1 in float32."""
 def at_the_bound(answer, rng, device):
     hint = "A norm equal to the bound is within it. Ask `norm > max_norm`, and add nothing to norm."
     cases = [([leaf(torch.tensor([0.3]), device)], torch.tensor(0.3).item())]
-    for a, b in ((3, 4), *EXACT):
+    for a, b in ((3, 4), *WHOLE):
         scale = rng.choice((0.25, 1.0, 8.0))
         numbers = torch.tensor([[a], [b]]) * scale
         parts = rng.choice((numbers.T, numbers))
