@@ -513,3 +513,8 @@ equivalent(
     "right = z.gather(1, y[:, None])[:, -1]",
     because="There is one column, so it is the first and the last.",
 )
+equivalent(
+    "right = z.gather(1, y[:, None])[:, 0]",
+    "right = z.gather(1, y[:, None])",
+    because="The mean of all differences of two rows is the difference of the two means.",
+)
