@@ -75,6 +75,16 @@ async def test_output_breaks_with_a_mark_and_code_says_that_it_goes_on(setting, 
         await until(pilot, lambda: screen.editor.render_line(0).text.rstrip().endswith('")'))
 
 
+async def test_what_is_cut_has_its_mark_beside_the_scrollbar_not_below_it(setting, until):
+    setting.workspace.save(setting.accumulation, RUN, f"{CODE}\n" * 40)
+    app = setting.app(setting.accumulation, RUN)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await arrive(pilot, until)
+        await pilot.press("f3")
+        await until(pilot, lambda: screen.editor.show_vertical_scrollbar)
+        await until(pilot, lambda: drawn(screen).count("› │") > 4)
+
+
 def test_the_parts_of_a_line_are_the_line():
     from tensortutor.ui.widgets.wrapping import margin, pieces
 

@@ -280,7 +280,7 @@ class CodeArea(TextArea):
         if row >= self.document.line_count:
             return Strip.blank(self.size.width, self.rich_style)
         key = (
-            row, self.document[row], self.document.state(row), self.size.width,
+            row, self.document[row], self.document.state(row), self.scrollable_content_region.width,
             self.scroll_offset.x, self.gutter_width, row == self.cursor_location[0],
             self._mark_of(row), self.note_of(row), *self._stretches(row),
         )  # fmt: skip
@@ -329,7 +329,7 @@ class CodeArea(TextArea):
             Segment("".join(map(itemgetter(0), group)), style)
             for style, group in groupby(shown, itemgetter(1))
         ]
-        width = self.size.width - self.gutter_width
+        width = self.scrollable_content_region.width - self.gutter_width
         left = self.scroll_offset.x
         if note := self.note_of(row):
             code = sum(segment.cell_length for segment in segments)
