@@ -144,12 +144,19 @@ class Confinement:
         kernel.mount("tmpfs", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)
         for path, descriptor in held:
             source = f"/proc/self/fd/{descriptor}"
+            made = False
             if os.path.isdir(source):
                 os.makedirs(path, exist_ok=True)
             elif not os.path.exists(path):  # it may lie in a folder bound before, read-only
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
-            kernel.mount(source, path, "", kernel.MS_BIND | kernel.MS_REC)
+                made = True
+            try:
+                kernel.mount(source, path, "", kernel.MS_BIND | kernel.MS_REC)
+            except FileNotFoundError:
+                # An editor has replaced the file since the sandbox was made: it has no name now.
+                if made:
+                    os.unlink(path)
             os.close(descriptor)
 
     def _scratch_folder(self, scratch: str) -> str:

@@ -1,5 +1,7 @@
 """A program in a folder that the learner opened: what it finds there, and what stays closed."""
 
+import os
+
 import pytest
 
 from tensortutor.protocol.events import Finished, Output, Raised
@@ -70,3 +72,21 @@ def test_what_may_be_read_may_lie_in_a_folder_that_may_be_read(layer, tmp_path):
     with Runner(Settings(tmp_path / "scratch", "cpu", layer, spares=1, read=read)) as runner:
         events = list(runner.start(Job('print(open("data.txt").read())', folder=str(own))))
     assert "own data\n" in [event.text for event in events if isinstance(event, Output)]
+
+
+def test_a_file_that_is_saved_anew_after_the_start_stops_no_run(layer, tmp_path):
+    """An editor replaces it: what was bound when the sandbox was made has no name any more."""
+    own = tmp_path / "data.txt"
+    own.write_text("old")
+    read = (own,)
+    with Runner(Settings(tmp_path / "scratch", "cpu", layer, spares=1, read=read)) as runner:
+        runner.prepare()
+        (tmp_path / "new.txt").write_text("new")
+        os.replace(tmp_path / "new.txt", own)
+        for _ in range(2):
+            events = list(runner.start(Job("print('ran')")))
+            assert [event.text for event in events if isinstance(event, Output)] == ["ran\n"]
+        events = list(runner.start(Job(f"print(open({str(own)!r}).read())")))
+        said = [event.text for event in events if isinstance(event, Output)]
+        # What it holds now, or an error: it is not shown as empty.
+        assert "new\n" in said or any(isinstance(event, Raised) for event in events)
