@@ -8,7 +8,7 @@ from tensortutor.commands.session import Session
 
 def listen(_: Session, arguments: argparse.Namespace) -> int:
     """Serve at a socket until nobody needs it. Raises Refused."""
-    from tensortutor.transport.shared import listen
+    from tensortutor.transport.shared_worker import listen
 
     path = arguments.listen
     try:

@@ -15,7 +15,7 @@ from tensortutor.course.patterns import Pattern, PatternError
 from tensortutor.course.placeholders import unknown_parts
 from tensortutor.course.problems import Problem, Report, decode, listed
 from tensortutor.course.prose import trimmed
-from tensortutor.course.read_file import read_course_file
+from tensortutor.course.read_file import NOT_PYTHON, read_course_file
 from tensortutor.course.toml_tables import (
     NEEDS,
     TEXT,
@@ -259,7 +259,7 @@ def _programs(
 def _check_python(source: str, line_of: Callable[[str], int], report: Report) -> None:
     try:
         ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         # The text of a ''' string begins one line below its key.
         line = line_of("source") + (getattr(error, "lineno", 1) or 1)
         report.add(line, f"the program is not Python: {getattr(error, 'msg', error)}")

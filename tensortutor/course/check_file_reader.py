@@ -16,7 +16,7 @@ from tensortutor.course.check_file import (
     Variant,
 )
 from tensortutor.course.problems import Report, decode, listed, nearest
-from tensortutor.course.read_file import read_course_file, read_file
+from tensortutor.course.read_file import NOT_PYTHON, read_course_file, read_file
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -72,7 +72,7 @@ def read_shows(path: Path) -> tuple[str, ...]:
     try:
         found = SHOWS.search(read_file(path).decode("utf-8", "replace"))
         statement = ast.parse(found[0]).body[0] if found else None
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except (OSError, *NOT_PYTHON):
         return ()
     return _texts(statement.value) or () if isinstance(statement, ast.Assign) else ()
 
@@ -108,7 +108,7 @@ def _body(source: str, report: Report, thorough: bool) -> Sequence[ast.stmt] | N
     if not thorough:
         try:
             return _headers(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except NOT_PYTHON:
             pass  # the whole file says better what is wrong
     tree = parse_python(source, 1, "the check file", report)
     return None if tree is None else tree.body

@@ -16,7 +16,7 @@ from tensortutor.course.atlas import is_lesson
 from tensortutor.course.course_toml import is_id, is_tables
 from tensortutor.course.model import Chapter, Course
 from tensortutor.course.problems import Problem, Report, decode
-from tensortutor.course.read_file import read_course_file
+from tensortutor.course.read_file import NOT_PYTHON, read_course_file
 from tensortutor.course.toml_tables import (
     TEXT,
     Key,
@@ -182,7 +182,7 @@ def _inputs(values: dict[str, Any], line: int, report: Report) -> tuple[str, ...
         made = _names(ast.parse(values["given"]), ast.Store)
         lines = (values["answer"], *values.get("accepted", ()))
         used = {name for line in lines for name in _names(ast.parse(line, mode="eval"), ast.Load)}
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         report.add(line, f"'given' is not Python: {getattr(error, 'msg', error)}")
         return ()
     names = tuple(name for name in dict.fromkeys(made) if name in used)
@@ -204,7 +204,7 @@ def not_a_line(text: str) -> str:
         return f"Write one line of at most {LONGEST} characters."
     try:
         ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         said = getattr(error, "msg", "") or "it cannot be read"
         return f"This is no Python expression: {said}. Write the value alone, without a name and =."
     return ""
@@ -214,7 +214,7 @@ def _layout(line: str) -> str:
     """The same for lines that differ in spaces, quotes and brackets that change nothing."""
     try:
         return ast.dump(ast.parse(line.strip(), mode="eval"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return line.strip()
 
 

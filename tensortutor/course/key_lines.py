@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tensortutor.course.material import Failure, Pane
 from tensortutor.course.model import JUDGED, Lesson
+from tensortutor.course.read_file import NOT_PYTHON
 
 EVERYDAY = frozenset((
     "print", "len", "range", "zip", "enumerate", "sorted", "reversed", "list", "tuple", "dict",
@@ -103,7 +104,7 @@ def _body(source: str) -> list[ast.stmt]:
     """The statements of a program; none if it is not Python, as an error program may be."""
     try:
         return ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return []
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from tensortutor.course.problems import Report
 
 LARGEST = 64 << 20
+NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises: for wrong code, for a NUL in it, for code that is nested too deep."""
 KINDS = {
     stat.S_IFDIR: "it is a folder",
     stat.S_IFIFO: "it is a FIFO, not a file",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tensortutor.course.claim_checks import Fault, ended
 from tensortutor.course.problems import Report
+from tensortutor.course.read_file import NOT_PYTHON
 from tensortutor.course.run_record import Record
 from tensortutor.protocol.jobs import Job
 
@@ -60,7 +61,7 @@ def read_sample(source: str, line: int, report: Report) -> Sample:
     """The code of a fence, and its results. What is not Python, or no result, is reported."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         within = getattr(error, "lineno", 1) or 1
         report.add(line + within, f"this is not Python: {getattr(error, 'msg', error)}")
         return Sample(source, line, ())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tensortutor.course.check_file import CheckFile, Quote
 from tensortutor.course.material import Prose, Step
+from tensortutor.course.read_file import NOT_PYTHON
 
 TWO_SIDED = (
     "or", "either", "both", "each", "every time", "whether", "any order", "at most", "at least",
@@ -157,7 +158,7 @@ def _sentences(text: str) -> Iterator[str]:
 def _docstrings(source: str) -> Iterator[str]:
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
     for node in ast.walk(tree):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tensortutor.course.check_file_reader import DEFINITIONS
 from tensortutor.course.model import Lesson
+from tensortutor.course.read_file import NOT_PYTHON
 
 SAME, MINE, THEIRS = " ", "<", ">"
 """The marks of a line: in both programs, in the learner's alone, in the solution alone.
@@ -148,7 +149,7 @@ def _docstring_lines(source: str) -> set[int]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a string is no concern here
             tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return set()
     found: set[int] = set()
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Hands a session's control socket to the shared worker of a Unix socket (see shared.py).
+"""Hands a session's control socket to the shared worker of a Unix socket (see shared_worker.py).
 
     PYTHON .../join_worker.py SOCKET COMMAND CONTROL_FD
 
@@ -51,8 +51,8 @@ def main(path: str, command: str, control: int) -> None:
         if time.monotonic() > deadline:
             sys.exit(f"no worker answers at {path}")
         if worker is None:
-            code = "import sys; sys.path.insert(0, sys.argv[1]); from tensortutor.transport.shared"
-            code += " import listen; listen(sys.argv[2])"
+            code = "import sys; sys.path.insert(0, sys.argv[1]); from tensortutor.transport"
+            code += ".shared_worker import listen; listen(sys.argv[2])"
             package = str(Path(__file__).resolve().parents[2])
             worker = subprocess.Popen(
                 [sys.executable, "-c", code, package, path], start_new_session=True,

@@ -105,7 +105,7 @@ def gradient(tensor: Any) -> Any:
     return None
 
 
-def reach(tensor: Any) -> int:
+def bytes_reached(tensor: Any) -> int:
     """Bytes of its storage up to the end of its last element."""
     last = sum((n - 1) * s for n, s in zip(shape_of(tensor), Base.stride(tensor), strict=True))
     element = Base.element_size(tensor)
@@ -129,7 +129,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def words(tensor: Any) -> str:
     """`f32[64, 1]`, and the device if it is not the CPU. Raises what torch raises."""
-    return in_words(get_dtype(tensor), sizes(tensor), str(get_device(tensor)))
+    return dtype_and_shape(get_dtype(tensor), sizes(tensor), str(get_device(tensor)))
 
 
 def sizes(tensor: Any) -> str:
@@ -141,10 +141,10 @@ def sizes(tensor: Any) -> str:
 
 def words_of_shape(dtype: torch.dtype, shape: tuple[int, ...], device: str = "cpu") -> str:
     """The words of a tensor that is not at hand any more."""
-    return in_words(dtype, ", ".join(map(str, shape)), device)
+    return dtype_and_shape(dtype, ", ".join(map(str, shape)), device)
 
 
-def in_words(dtype: torch.dtype, inside: str, device: str) -> str:
+def dtype_and_shape(dtype: torch.dtype, inside: str, device: str) -> str:
     """`f32[64, 1]`, and the device if it is not the CPU."""
     where = "" if device == "cpu" else f" {device}"
     return cut(f"{short_dtype(dtype)}[{inside}]{where}")

@@ -126,10 +126,12 @@ class Confinement:
             if self._landlock is not None:
                 self._landlock.allow(cwd, write=True, make=True)
                 self._landlock.enforce()
+            # Where Landlock does not keep signals from other processes, the filter does.
+            exposed = kernel.landlock_version() < SCOPES and not self.isolated
             kernel.seccomp(
                 network=network or self._setup.layer == FULL,
                 truncation=self._landlock is None or kernel.landlock_version() >= CUTS,
-                spared=spared() if kernel.landlock_version() < SCOPES and not self.isolated else (),
+                protected=protected_processes() if exposed else (),
             )
         set_limits(limits)
         os.chdir(cwd)
@@ -203,7 +205,7 @@ def set_limits(limits: Limits) -> None:
     lower(resource.RLIMIT_CPU, int(limits.wall_s * 2 * (os.cpu_count() or 1)) + 10)
 
 
-def spared() -> list[int]:
+def protected_processes() -> list[int]:
     """The keeper, the zygote, the app and what started them; their groups as negative numbers."""
     found = [int(pid) for pid in ancestors() if int(pid) != os.getpid()]
     groups: set[int] = set()

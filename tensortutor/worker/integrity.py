@@ -150,7 +150,7 @@ class SavedNames:
         """Remember the insides of functions."""
         for function in functions:
             self.functions.append(function)
-            for cell, content in wrapped_in(function):
+            for cell, content in functions_in_closure(function):
                 self.cells.append(cell)
                 self.contents.append(content)
             for inside, before in self.insides:
@@ -408,14 +408,14 @@ def functions_of(values: Iterable[Any], classes: Iterable[type]) -> Iterator[Fun
         if isinstance(value, FunctionType) and id(value) not in seen:
             seen.add(id(value))
             yield value
-            waiting += [content for _, content in wrapped_in(value)]
+            waiting += [content for _, content in functions_in_closure(value)]
         elif isinstance(value, property):
             waiting += [value.fget, value.fset, value.fdel]
         elif isinstance(value, (staticmethod, classmethod)):
             waiting.append(value.__func__)
 
 
-def wrapped_in(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
+def functions_in_closure(function: FunctionType) -> Iterator[tuple[CellType, Any]]:
     """The cells of a function's closure that hold a function, and that one."""
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty

@@ -200,12 +200,12 @@ def refused_if(number: int, *tests: tuple[Row, ...]) -> list[Row]:
     return [(JUMP_EQUAL, 0, len(body), number), *body]
 
 
-def is_one(argument: int, value: int) -> tuple[Row, ...]:
+def argument_is(argument: int, value: int) -> tuple[Row, ...]:
     """A test: the argument is this one."""
     return (LOAD, 0, 0, argument), (JUMP_EQUAL, 0, 1, value & 0xFFFFFFFF)
 
 
-def is_not(argument: int, value: int) -> tuple[Row, ...]:
+def argument_is_not(argument: int, value: int) -> tuple[Row, ...]:
     """A test: the argument is another one. Of its 64 bits the lower 32 count, as for any id."""
     return (LOAD, 0, 0, argument), (JUMP_EQUAL, 1, 0, value)
 
@@ -217,12 +217,12 @@ def truncates_unwritten(argument: int) -> tuple[Row, ...]:
 
 
 def seccomp_program(
-    machine: str, *, network: bool, truncation: bool = True, spared: Sequence[int] = ()
+    machine: str, *, network: bool, truncation: bool = True, protected: Sequence[int] = ()
 ) -> bytes:
     """The filter, as the kernel's bytecode.
 
     network: sockets may also be TCP and UDP; else Unix sockets alone. truncation: a file may be cut
-    by its name, as where Landlock says which (from version 3 on). spared: who gets no signals:
+    by its name, as where Landlock says which (from version 3 on). protected: who gets no signals:
     processes and, as negative numbers, groups of them; if there is any, not all at once either.
     """
     which = 0 if machine == "x86_64" else 1
@@ -237,14 +237,14 @@ def seccomp_program(
     for numbers in REFUSED.values():
         rows += [(JUMP_EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, ERRNO | EPERM)]
     for numbers in OWN_ALONE.values():
-        rows += refused_if(numbers[which], is_not(FIRST_ARGUMENT, 0))
+        rows += refused_if(numbers[which], argument_is_not(FIRST_ARGUMENT, 0))
     for numbers, beyond in GROUP_ALONE.values():
         wide: tuple[Row, ...] = (LOAD, 0, 0, FIRST_ARGUMENT), (JUMP_ABOVE, 0, 1, beyond)
-        rows += refused_if(numbers[which], wide, is_not(SECOND_ARGUMENT, 0))
+        rows += refused_if(numbers[which], wide, argument_is_not(SECOND_ARGUMENT, 0))
     # The keeper must be able to look into every process of the run.
-    rows += refused_if(CALL_PRCTL[which], is_one(FIRST_ARGUMENT, PR_SET_DUMPABLE))
-    if spared:
-        whom = [is_one(FIRST_ARGUMENT, one) for one in (EVERYBODY, *spared)]
+    rows += refused_if(CALL_PRCTL[which], argument_is(FIRST_ARGUMENT, PR_SET_DUMPABLE))
+    if protected:
+        whom = [argument_is(FIRST_ARGUMENT, one) for one in (EVERYBODY, *protected)]
         for numbers in SIGNAL_TO.values():
             rows += refused_if(numbers[which], *whom)
         for numbers in SIGNAL_OTHERWISE.values():
@@ -273,13 +273,13 @@ def seccomp_program(
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 
-def seccomp(*, network: bool, truncation: bool = True, spared: Sequence[int] = ()) -> bool:
+def seccomp(*, network: bool, truncation: bool = True, protected: Sequence[int] = ()) -> bool:
     """Install the filter (see `seccomp_program`); False on a machine whose calls are not known."""
     machine = platform.machine()
     if machine not in MACHINES:
         return False
     program = ctypes.create_string_buffer(
-        seccomp_program(machine, network=network, truncation=truncation, spared=spared)
+        seccomp_program(machine, network=network, truncation=truncation, protected=protected)
     )
     count = (len(program) - 1) // 8
     header = struct.pack("HxxxxxxP", count, ctypes.addressof(program))

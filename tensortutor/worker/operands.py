@@ -196,7 +196,7 @@ def _is_readable(value: torch.Tensor) -> bool:
     if not 0 < value.numel() <= MOST_VALUES:
         return False
     # Storage may have been given back (`resize_(0)`): reading it would end the process.
-    return access.reach(value) <= access.storage_bytes(value)
+    return access.bytes_reached(value) <= access.storage_bytes(value)
 
 
 def _number(value: float) -> str:

@@ -4,6 +4,8 @@ import ast
 import re
 from itertools import pairwise
 
+from tensortutor.course.read_file import NOT_PYTHON
+
 
 def statements(source: str) -> tuple[str, ...]:
     """The program in pieces that can be shown one by one; joined, they are the program.
@@ -14,7 +16,7 @@ def statements(source: str) -> tuple[str, ...]:
     """
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return (source,)
     # As Python counts lines; `splitlines` knows more ends than that.
     lines = re.findall(r"[^\n]*\n|[^\n]+", source)

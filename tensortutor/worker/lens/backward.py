@@ -22,9 +22,9 @@ from tensortutor.worker.lens import object_finder, tensor_values
 from tensortutor.worker.lens.budget import TimeShare
 from tensortutor.worker.lens.graph_nodes import (
     Piece,
+    backward_order,
     describe,
     mark_accumulated,
-    order_of,
     saved_by,
     walk,
 )
@@ -185,7 +185,7 @@ class Heard:
                 if node.kind == "op" and saved_by(functions[node.id], self._labels)[1]:
                     marks = (*(mark for mark in marks if mark != "freed"), "freed")
                 nodes.append(replace(node, grad=words, grad_norm=norm, marks=marks))
-        order = tuple(n for n in order_of(self._piece, self._root) if n in self._passed)
+        order = tuple(n for n in backward_order(self._piece, self._root) if n in self._passed)
         root = GraphRoot(self._name, self._root, line, count, count, order)
         return Capture(root, nodes, self._piece.edges)
 

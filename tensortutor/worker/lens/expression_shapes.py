@@ -311,7 +311,7 @@ class ExpressionShapes:
         device = self.value(keywords["device"]) if "device" in keywords else None
         values, more = self._arguments(places, node.keywords, NOT_OF_SHAPES)
         if home is torch.Tensor and name in TO_DEVICE and isinstance(values[0], Value):
-            return moved(values[0], name, (*values[1:], *more.values(), device))
+            return to_device(values[0], name, (*values[1:], *more.values(), device))
         is_tensors = has_value((values, more))
         if not is_tensors:
             more["device"] = self._on  # a factory: zeros, arange, tensor
@@ -512,7 +512,7 @@ def device_of(value: Any) -> str:
     return (whole or found)[0].device if found else "cpu"
 
 
-def moved(value: Value, name: str, arguments: tuple[Any, ...]) -> Value:
+def to_device(value: Value, name: str, arguments: tuple[Any, ...]) -> Value:
     """`.to(...)`, `.cpu()`, `.cuda()`."""
     device = None
     for one in arguments:

@@ -8,7 +8,13 @@ from tensortutor.protocol.lens import MOST_NODES, Graph, GraphEdge, GraphNode, G
 from tensortutor.worker import access
 from tensortutor.worker.lens.backward import Capture
 from tensortutor.worker.lens.budget import Budget
-from tensortutor.worker.lens.graph_nodes import Piece, mark_accumulated, order_of, plain_name, walk
+from tensortutor.worker.lens.graph_nodes import (
+    Piece,
+    backward_order,
+    mark_accumulated,
+    plain_name,
+    walk,
+)
 from tensortutor.worker.lens.object_finder import Found
 from tensortutor.worker.lens.tensor_names import TensorNames
 
@@ -50,7 +56,7 @@ def graph_of(
         elif len(roots) < MOST_ROOTS:
             number = walk(piece, function, tensor_names)
             if number is not None:
-                roots.append(GraphRoot(name, number, order=order_of(piece, number)))
+                roots.append(GraphRoot(name, number, order=backward_order(piece, number)))
     mark_accumulated(piece)
     note = f"There was no time left for the graphs of {late} more names." if late else ""
     return Graph(

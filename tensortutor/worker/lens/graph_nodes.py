@@ -151,7 +151,7 @@ def mark_accumulated(piece: Piece) -> None:
             piece.nodes[index] = replace(node, marks=(*node.marks, "accumulated"))
 
 
-def order_of(piece: Piece, root: int) -> tuple[int, ...]:
+def backward_order(piece: Piece, root: int) -> tuple[int, ...]:
     """The order in which backward would pass the nodes: the last made first, leaves at once."""
     incoming: dict[int, int] = {}
     following: dict[int, list[int]] = {}

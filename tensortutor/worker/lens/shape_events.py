@@ -146,7 +146,7 @@ def at_failure(
 def shape_error_of(call: FailedCall, source: SourceText) -> ShapeError | None:
     """Why a call raised, if its shapes are why."""
     trial = shape_mismatch.Trial(call, source.text, Budget(REASON_S))
-    why = shape_mismatch.reason(trial)
+    why = shape_mismatch.explain_mismatch(trial)
     if not why:
         return None
     operands = tuple(

@@ -91,15 +91,18 @@ class Trial:
                 yield from ((other, dim, size) for dim, size in enumerate(place.shape))
 
 
-def reason(trial: Trial) -> str:
+def explain_mismatch(trial: Trial) -> str:
     """What would have to be different, in a sentence; "" if that cannot be told."""
-    for explain in (elements, two_sizes, one_size, rank, last_sizes, exchanged, alike):
+    for explain in (
+        element_count, two_sizes, one_size, dimension_count, last_sizes, swapped_dimensions,
+        same_shape,
+    ):  # fmt: skip
         for sentence in explain(trial):
             return sentence
     return ""
 
 
-def elements(trial: Trial) -> Iterator[str]:
+def element_count(trial: Trial) -> Iterator[str]:
     """`view` and its like: the same number of elements is wanted."""
     name = trial.name.rpartition(".")[2]
     if name not in ("view", "reshape", "unflatten") or len(trial.places) != 1:
@@ -148,7 +151,7 @@ def one_size(trial: Trial) -> Iterator[str]:
                     yield f"Dimension {dim} of {place.text} is {size}; with {other} it would fit."
 
 
-def rank(trial: Trial) -> Iterator[str]:
+def dimension_count(trial: Trial) -> Iterator[str]:
     """One tensor with more dimensions, or fewer."""
     for index, place in trial.changeable():
         have = len(place.shape)
@@ -179,7 +182,7 @@ def last_sizes(trial: Trial) -> Iterator[str]:
                     )
 
 
-def exchanged(trial: Trial) -> Iterator[str]:
+def swapped_dimensions(trial: Trial) -> Iterator[str]:
     """Two dimensions of one tensor in the other order: it should have been transposed."""
     for index, place in trial.changeable():
         for first, second in itertools.combinations(range(len(place.shape)), 2):
@@ -191,7 +194,7 @@ def exchanged(trial: Trial) -> Iterator[str]:
                 )
 
 
-def alike(trial: Trial) -> Iterator[str]:
+def same_shape(trial: Trial) -> Iterator[str]:
     """Two tensors of one shape."""
     for index, place in trial.changeable():
         for other in trial.places:

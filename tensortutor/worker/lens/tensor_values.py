@@ -30,7 +30,7 @@ def why_unreadable(tensor: Any) -> str:
         return "on meta: a shape without values"
     if access.get_is_quantized(tensor):
         return "quantised; its values are not looked at"
-    if access.Base.numel(tensor) and access.reach(tensor) > access.storage_bytes(tensor):
+    if access.Base.numel(tensor) and access.bytes_reached(tensor) > access.storage_bytes(tensor):
         return "its storage has been freed or made smaller"
     if device.type == "cuda" and not torch.cuda.current_stream(device).query():
         return f"{device} was still at work; its values were not waited for"
@@ -48,7 +48,7 @@ def held_bytes(tensor: Any) -> int:
     """Bytes of the cells that its elements lie in: fewer than elements where strides overlap."""
     own = int(access.Base.numel(tensor) * access.Base.element_size(tensor))
     begin = int(access.Base.storage_offset(tensor) * access.Base.element_size(tensor))
-    return min(own, access.reach(tensor) - begin) if own else 0
+    return min(own, access.bytes_reached(tensor) - begin) if own else 0
 
 
 def thinned(tensor: torch.Tensor) -> torch.Tensor:

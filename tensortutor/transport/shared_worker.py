@@ -37,7 +37,7 @@ OTHER = (
 )
 
 
-class Worker:
+class SharedWorker:
     """Serves all in one thread: bubblewrap ends with the thread that has started it."""
 
     def __init__(self, server: socket.socket, idle_s: float) -> None:
@@ -154,6 +154,6 @@ def listen(path: str, idle_s: float = IDLE_S) -> None:
         os.umask(usual)
         server.listen()
         try:
-            Worker(server, idle_s).serve()
+            SharedWorker(server, idle_s).serve()
         finally:
             os.unlink(path)
