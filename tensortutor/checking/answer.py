@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from tensortutor.checking.call_arguments import Given, noted
 from tensortutor.checking.describe import describe_call, describe_kind
-from tensortutor.checking.inputs import Given, noted
 from tensortutor.checking.plain_values import plain_values
 
 FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType)

@@ -195,13 +195,12 @@ class _Maker:
             for path in shortcut.forbids:
                 holds = refused(shortcut.check, path)
                 claim = Claim(shortcut.line, f"the shortcut {path} is refused", holds, judge=True)
-                yield self.trial(self.check(takes_shortcut(solution, path), (0,)), claim)
+                job = self.check(takes_shortcut(solution, path), (0,))
+                yield self.trial(_until(job, (shortcut.check,)), claim)
 
     def _wrong(self, claim: Claim, source: str, until: tuple[str, ...], variant: str = "") -> Trial:
         """A wrong answer: `until` one of these checks fails with every seed, all are tried."""
-        job = self.check(source, WRONG_SEEDS, variant)
-        assert job.judge is not None
-        return self.trial(replace(job, judge=replace(job.judge, every=True, until=until)), claim)
+        return self.trial(_until(self.check(source, WRONG_SEEDS, variant), until), claim)
 
     def _others(self, index: int) -> tuple[int, ...]:
         """Seeds of the right answer `index`, from 0, beside the solution: none has them twice."""
@@ -241,3 +240,9 @@ class _Maker:
     def _proof(self, quiz: Quiz, index: int) -> Claim:
         ask = quiz.ask.split("\n")[0]
         return Claim(quiz.line, f"the answer to {ask!r} holds", answers(quiz, index))
+
+
+def _until(job: Job, checks: tuple[str, ...]) -> Job:
+    """The job, ended when one of these checks has failed with every seed."""
+    assert job.judge is not None
+    return replace(job, judge=replace(job.judge, every=True, until=checks))

@@ -43,12 +43,12 @@ from tensortutor import checking
 from tensortutor.checking import (
     advice,
     answer,
+    call_arguments,
     causes,
     declare,
     describe,
     differences,
     expect,
-    inputs,
     plain_values,
 )
 from tensortutor.protocol import events, framing, wire
@@ -69,7 +69,8 @@ OUTER: tuple[ModuleType, ...] = (
     torch.linalg, torch.testing, torch.autograd,
 )  # fmt: skip
 CHECKING: tuple[ModuleType, ...] = (
-    checking, advice, answer, causes, declare, describe, differences, expect, inputs, plain_values,
+    checking, advice, answer, call_arguments, causes, declare, describe, differences, expect,
+    plain_values,
 )  # fmt: skip
 REPORTING: tuple[ModuleType, ...] = (
     events, framing, wire, capture, check_errors, message_socket, probe_values, tracebacks,

@@ -20,9 +20,9 @@ import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
 
 from tensortutor.checking.answer import Answer, MissingName
+from tensortutor.checking.call_arguments import told
 from tensortutor.checking.declare import Check, Declarations, base_name, declared
 from tensortutor.checking.expect import Advised, Unmet
-from tensortutor.checking.inputs import told
 from tensortutor.protocol.events import CheckStarted, Verdict, event_to_json
 from tensortutor.protocol.jobs import Judge
 from tensortutor.protocol.setup import Foresee

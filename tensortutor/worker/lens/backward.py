@@ -20,6 +20,7 @@ from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, GraphRoo
 from tensortutor.worker import access
 from tensortutor.worker.lens import object_finder, tensor_values
 from tensortutor.worker.lens.budget import TimeShare
+from tensortutor.worker.lens.graph_names import TensorNames
 from tensortutor.worker.lens.graph_nodes import (
     Piece,
     backward_order,
@@ -29,7 +30,6 @@ from tensortutor.worker.lens.graph_nodes import (
     walk,
 )
 from tensortutor.worker.lens.snapshots import may_compute
-from tensortutor.worker.lens.tensor_names import TensorNames
 
 ENGINE = "_engine_run_backward"
 """What `backward` and `grad` call; a function of torch's own that is not public."""

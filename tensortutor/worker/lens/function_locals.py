@@ -23,10 +23,10 @@ from tensortutor.protocol.lens import (
 from tensortutor.worker import access
 from tensortutor.worker.lens import object_finder
 from tensortutor.worker.lens.budget import Budget, TimeShare
+from tensortutor.worker.lens.graph_names import TensorNames
 from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of
 from tensortutor.worker.lens.snapshots import may_compute
-from tensortutor.worker.lens.tensor_names import TensorNames
 from tensortutor.worker.lens.tensor_table import tensors_of
 
 ONE_LOOK_S = 0.01

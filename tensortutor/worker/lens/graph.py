@@ -8,6 +8,7 @@ from tensortutor.protocol.lens import MOST_NODES, Graph, GraphEdge, GraphNode, G
 from tensortutor.worker import access
 from tensortutor.worker.lens.backward import Capture
 from tensortutor.worker.lens.budget import Budget
+from tensortutor.worker.lens.graph_names import TensorNames
 from tensortutor.worker.lens.graph_nodes import (
     Piece,
     backward_order,
@@ -16,7 +17,6 @@ from tensortutor.worker.lens.graph_nodes import (
     walk,
 )
 from tensortutor.worker.lens.object_finder import Found
-from tensortutor.worker.lens.tensor_names import TensorNames
 
 MOST_ROOTS = 30
 

@@ -6,7 +6,7 @@ from typing import Any
 from tensortutor.protocol.lens import MOST_NODES, GraphEdge, GraphNode, Saved
 from tensortutor.worker import access
 from tensortutor.worker.lens import tensor_values
-from tensortutor.worker.lens.tensor_names import TensorNames
+from tensortutor.worker.lens.graph_names import TensorNames
 
 MOST_SAVED = 12
 

@@ -28,12 +28,12 @@ from tensortutor.worker.lens.function_locals import (
     with_locals,
 )
 from tensortutor.worker.lens.graph import graph_of
+from tensortutor.worker.lens.graph_names import TensorNames
 from tensortutor.worker.lens.line_events import trace_of
 from tensortutor.worker.lens.line_tracing import LineTracing
 from tensortutor.worker.lens.modules import modules_of
 from tensortutor.worker.lens.optimizers import optimizers_of
 from tensortutor.worker.lens.shape_events import SourceText, broadcasts_of
-from tensortutor.worker.lens.tensor_names import TensorNames
 from tensortutor.worker.lens.tensor_table import tensors_of
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ import weakref
 import pytest
 import torch
 
-from tensortutor.checking.inputs import MOST_VALUES, noted, told
+from tensortutor.checking.call_arguments import MOST_VALUES, noted, told
 
 
 def scale(x, factor, *, bias=None):
