@@ -27,7 +27,7 @@ HEAD = """\
 
 What the course teaches, and where: the lessons, entries of the reference, and errors that it
 explains. `python -m tests.topics` makes this page from `tests/topics.toml`, and a test keeps it
-true. "To come" marks lessons that are not written yet.
+true.
 """
 
 

@@ -365,7 +365,7 @@ def test_changed_files_are_those_that_differ_from_a_revision(checkout):
 def test_only_changed_lessons_are_verified(checkout):
     Edit(
         "lessons/02_repairs/01_lost_dim.md",
-        "What meets?" if False else "Which sizes meet?",
+        "Which sizes meet?",
         "Which meet?",
     ).apply(checkout)
     done = tensortutor("verify", "--seeds", "1", "--changed", "HEAD", course=checkout)
