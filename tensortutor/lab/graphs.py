@@ -15,11 +15,10 @@ def graph(nodes: Any, edges: Any, caption: str | None = None, *, title: str = ""
 
     nodes: a dict from names to what stands in the boxes, each a dict from words to numbers or
     strings, `{"data": 6.0, "grad": 16.0}`; or anything with the attributes `data` and `grad`, such
-    as a tensor. Of a tensor of several elements the shape is written, and a gradient that autograd
-    does not keep is "not kept". edges: pairs (from, to) of names. A value that is used several
-    times is one box with several arrows; a pair that comes twice is one arrow. caption: words
-    below. title: a later graph of the same title takes this one's place. If left out, those of the
-    same line of the program do.
+    as a tensor. Of a tensor of several elements the shape is written. edges: pairs (from, to) of
+    names. A value that is used several times is one box with several arrows; a pair that comes
+    twice is one arrow. caption: words below. title: a later graph of the same title takes this
+    one's place. If left out, those of the same line of the program do.
 
     Values are read when this is called. At most 24 boxes of 6 lines. Where they do not fit beside
     each other, each is a line of text that names what it is computed from.

@@ -612,8 +612,9 @@ def graph_boxes(nodes: Any, edges: Any, most: int) -> list[GraphBox]:
 def graph_lines(node: Any) -> tuple[str, ...]:
     """What stands in a box, its words flush. Raises TypeError for what has no data and grad."""
     if isinstance(node, torch.Tensor):
+        # To ask others than these for their gradient gives None, and a warning.
         keeps = node.is_leaf or node.retains_grad
-        node = {"data": node, "grad": node.grad if keeps else "not kept"}
+        node = {"data": node, "grad": node.grad if keeps else None}
     elif not isinstance(node, dict):
         if not (hasattr(node, "data") and hasattr(node, "grad")):
             raise TypeError(

@@ -268,9 +268,10 @@ def graph(nodes: Any, edges: Any, caption: str | None = None, *, title: str = ""
             axes.text(*place, words, ha="center", va="center", zorder=3, family="monospace",
                       bbox=frame)  # fmt: skip
             for parent in box.parents:
+                bend = 0.0 if place[0] - places[parent][0] == 1 else -0.4  # over what is between
                 axes.annotate("", place, places[parent], zorder=1, arrowprops={
                     "arrowstyle": "-|>", "color": "#555555", "shrinkA": 28, "shrinkB": 34,
-                    "connectionstyle": "arc3,rad=0.08"})  # fmt: skip
+                    "connectionstyle": f"arc3,rad={bend}"})  # fmt: skip
         axes.set_xlim(-0.5, max(depths, default=0) + 0.5)
         axes.set_ylim(-1.05, 0.15)
         axes.set_axis_off()
