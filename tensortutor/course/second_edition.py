@@ -12,7 +12,7 @@ from tensortutor.course.reading_time import LONGEST
 from tensortutor.course.task_sentences import Task, uncovered
 
 DRAWS = re.compile(
-    r"^\s*from tensortutor\.lab import .*\b(plot|image|show|hist|contour|regions|grid)\b"
+    r"^\s*from tensortutor\.lab import .*\b(plot|image|show|hist|contour|regions|grid|graph)\b"
 )
 EXPERIMENT = re.compile(
     r"\b(?:run (?:it |this |the program )?(?:once more|again)|and run (?:it|this)\b)", re.IGNORECASE

@@ -23,6 +23,9 @@ NATURAL_ROWS = 24
 LEAST_ROWS, LEAST_COLUMNS, ROOMY_ROWS = 4, 12, 7
 NO_AREA = -1
 BAND_LETTERS = "0123456789abcdef"
+LINE, ASCII_LINE = "·", "."
+LETTER_EVERY = 7
+"""A contour line has its letter every so many columns, and is thin between: paths stand out."""
 """What a band is called where there are no colours."""
 COARSER = 2
 """Bands that are drawn as one where there are no colours: lines need room between them."""
@@ -119,19 +122,22 @@ def flowed(entries: Sequence[Row], width: int) -> list[Row]:
 
 
 def level_row(area_map: AreaMap, width: int, look: Look) -> Row:
-    """The bands and the levels between them; of more levels than fit, every so manyth is named."""
+    """The levels between the bands; of more levels than fit, every so manyth is named.
+
+    With colours the bands stand beside them, without the letters of the lines.
+    """
     coloured = look.colour and look.unicode
     levels = area_map.levels if coloured else area_map.levels[COARSER - 1 :: COARSER]
     texts = [written(level) for level in levels]
     for every in range(1, len(levels) + 2):
+        named = [n for n in range(len(levels)) if (len(levels) - 1 - n) % every == 0]
         row: Row = []
-        for number in range(len(levels) + 1):
-            colour = area_colour(area_map, number)
-            row.append(Span("  ", back=colour) if coloured else Span(band_letter(number)))
-            if number < len(levels) and (len(levels) - 1 - number) % every == 0:
-                row.append(Span(f" {texts[number]} ", dim=True))
-            elif number < len(levels) and not coloured:
-                row.append(Span(" "))
+        for number in range(len(levels) + 1) if coloured else ():
+            row.append(Span("  ", back=area_colour(area_map, number)))
+            row += [Span(f" {texts[number]} ", dim=True)] if number in named else []
+        if not coloured and named:
+            words = ", ".join(f"{band_letter(n + 1)} at {texts[n]}" for n in named)
+            row = [Span(f"lines: {words}", dim=True)]
         if width_of(text_of(row)) <= width:
             return row
     return []
@@ -231,7 +237,7 @@ def plain_row(
         if owner >= 0:
             text = text if (column, row) in marks else sign_of(owner, look)
         else:
-            text = area_sign(area_map, areas, column, row)
+            text = area_sign(area_map, areas, column, row, look)
         dim = owner < 0
         if spans and (spans[-1].series, spans[-1].dim) == (owner, dim):
             spans[-1] = spans[-1]._replace(text=spans[-1].text + text)
@@ -240,7 +246,7 @@ def plain_row(
     return spans
 
 
-def area_sign(area_map: AreaMap, areas: Areas, column: int, row: int) -> str:
+def area_sign(area_map: AreaMap, areas: Areas, column: int, row: int, look: Look) -> str:
     """The sign of a place without anything on it."""
     area = areas[row][column]
     if area == NO_AREA:
@@ -253,7 +259,11 @@ def area_sign(area_map: AreaMap, areas: Areas, column: int, row: int) -> str:
         for x, y in ((column - 1, row), (column + 1, row), (column, row - 1), (column, row + 1))
         if 0 <= y < len(areas) and 0 <= x < len(areas[y])
     ]
-    return band_letter(area) if any(NO_AREA < other < area for other in beside) else " "
+    if not any(NO_AREA < other < area for other in beside):
+        return " "
+    if (column + 3 * row) % LETTER_EVERY == 0:
+        return band_letter(area)
+    return LINE if look.unicode else ASCII_LINE
 
 
 def band_letter(number: int) -> str:

@@ -26,7 +26,7 @@ RAMP = " .:-=+*#%@"
 @cache
 def palette(low: float, high: float) -> tuple[RGB, ...]:
     """The colours of 256 values from low to high."""
-    values = [low + (high - low) * n / 255 for n in range(256)]
+    values = [low * (1 - n / 255) + high * (n / 255) for n in range(256)]
     if low < 0 < high:
         most = max(-low, high)
         return tuple(between(DIVERGING, (value / most + 1) / 2) for value in values)

@@ -5,14 +5,23 @@ import shutil
 from collections.abc import Sequence
 from typing import TextIO
 
-from tensortutor.drawing import cell_grid, histogram
+from tensortutor.drawing import box_graph, cell_grid, histogram
 from tensortutor.drawing.area_map import area_map_rows
+from tensortutor.drawing.box_graph import box_graph_rows
 from tensortutor.drawing.cell_grid import cell_grid_rows
 from tensortutor.drawing.histogram import histogram_rows
 from tensortutor.drawing.picture import picture_rows
 from tensortutor.drawing.plot import plot_rows
 from tensortutor.drawing.spans import RGB, Look, Row, Span, cut, is_unicode
-from tensortutor.protocol.drawings import AreaMap, CellGrid, Drawing, Histogram, Plot, Series
+from tensortutor.protocol.drawings import (
+    AreaMap,
+    BoxGraph,
+    CellGrid,
+    Drawing,
+    Histogram,
+    Plot,
+    Series,
+)
 
 WIDEST, PLOT_HEIGHT, PICTURE_HEIGHT = 80, 16, 24
 SERIES = ("36", "33", "35", "32", "34", "31", "96", "93")
@@ -38,6 +47,8 @@ def drawing_rows(
         rows = area_map_rows(drawing, width, height, look, titled=titled)
     elif isinstance(drawing, CellGrid):
         rows = cell_grid_rows(drawing, width, height, look, titled=titled)
+    elif isinstance(drawing, BoxGraph):
+        rows = box_graph_rows(drawing, width, height, look, titled=titled)
     else:
         rows = picture_rows(drawing, width, height, look, titled=titled)
     return [cut(row, width) for row in rows[: max(height, 1)]]
@@ -47,6 +58,8 @@ def natural_height(drawing: Drawing, width: int, look: Look) -> int:
     """So many rows show it well, words included."""
     if isinstance(drawing, CellGrid):
         return cell_grid.natural_height(drawing, width, look)
+    if isinstance(drawing, BoxGraph):
+        return box_graph.natural_height(drawing, width, look)
     if isinstance(drawing, Histogram):
         return histogram.natural_height(drawing)
     return PLOT_HEIGHT if isinstance(drawing, Plot) else PICTURE_HEIGHT

@@ -5,6 +5,7 @@ so that the same calls mean the same there.
 """
 
 import contextlib
+import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -343,6 +344,17 @@ def areas_of(z: torch.Tensor, levels: Sequence[float]) -> torch.Tensor:
     return torch.where(z.isnan(), 255, bands).to(torch.uint8)
 
 
+def axis_names(f: Any) -> tuple[str, str] | None:
+    """What a function of two numbers calls them; None for values, modules and other functions."""
+    if not callable(f) or isinstance(f, torch.nn.Module):
+        return None
+    try:
+        names = list(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        return None
+    return (names[0], names[1]) if len(names) == 2 else None
+
+
 def paths(path: Any) -> dict[str, torch.Tensor]:
     """Paths by label, each (N, 2). Raises ValueError or TypeError in a sentence."""
     if path is None:
@@ -554,3 +566,73 @@ def exponent(value: float) -> str:
     """1.2e-5."""
     mantissa, _, power = f"{value:.1e}".partition("e")
     return f"{mantissa.removesuffix('.0')}e{int(power)}"
+
+
+# Graphs
+
+
+class GraphBox(NamedTuple):
+    """A box: its name, what stands in it, the numbers of the boxes it is computed from."""
+
+    name: str
+    lines: tuple[str, ...]
+    parents: tuple[int, ...]
+
+
+def graph_boxes(nodes: Any, edges: Any, most: int) -> list[GraphBox]:
+    """The boxes that `graph` is to draw, each after those that it is computed from.
+
+    Raises TypeError or ValueError, in a sentence, for nodes and edges of another kind, for a name
+    that no node has, for a circle and for more than `most` nodes.
+    """
+    if not isinstance(nodes, dict):
+        raise TypeError(f"graph needs a dict of nodes, and this is a {type(nodes).__name__}.")
+    if len(nodes) > most:
+        raise ValueError(f"graph draws at most {most} nodes, and got {len(nodes)}.")
+    parents: dict[Any, dict[Any, None]] = {name: {} for name in nodes}
+    for edge in edges:
+        if not isinstance(edge, (tuple, list)) or len(edge) != 2:
+            raise TypeError(f"graph needs pairs (from, to) as edges, and got {edge!r:.60}.")
+        for end in edge:
+            if end not in nodes:
+                raise ValueError(f"graph has an edge with {end!r:.60}, and no node of that name.")
+        parents[edge[1]][edge[0]] = None
+    numbers: dict[Any, int] = {}
+    while len(numbers) < len(nodes):
+        ready = [n for n in nodes if n not in numbers and parents[n].keys() <= numbers.keys()]
+        if not ready:
+            raise ValueError("graph cannot draw a circle: a node is computed from itself.")
+        numbers |= {name: len(numbers) + place for place, name in enumerate(ready)}
+    return [
+        GraphBox(str(n), graph_lines(nodes[n]), tuple(sorted(numbers[p] for p in parents[n])))
+        for n in numbers
+    ]
+
+
+def graph_lines(node: Any) -> tuple[str, ...]:
+    """What stands in a box, its words flush. Raises TypeError for what has no data and grad."""
+    if isinstance(node, torch.Tensor):
+        # To ask others than these for their gradient gives None, and a warning.
+        keeps = node.is_leaf or node.retains_grad
+        node = {"data": node, "grad": node.grad if keeps else None}
+    elif not isinstance(node, dict):
+        if not (hasattr(node, "data") and hasattr(node, "grad")):
+            raise TypeError(
+                "graph needs a dict, or something with data and grad, for each node, and got a "
+                f"{type(node).__name__}."
+            )
+        node = {"data": node.data, "grad": node.grad}
+    size = max((len(str(word)) for word in node), default=0)
+    return tuple(f"{word!s:{size}} {graph_value(value)}".strip() for word, value in node.items())
+
+
+def graph_value(value: Any) -> str:
+    """A number in four digits or three, the shape of what has several, or the words as they are."""
+    if isinstance(value, torch.Tensor):
+        if value.numel() != 1 or value.is_meta:
+            return f"{list(value.shape)}"
+        value = value.detach().item()
+    if not isinstance(value, (int, float)):
+        return str(value)
+    text = f"{value:.4g}"
+    return text if len(text) < 8 else f"{value:.3g}"  # boxes stand beside each other

@@ -26,8 +26,8 @@ def contour(f: Any, xs: Any, ys: Any, path: Any = None, *, title: str = "") -> N
     places along the sides, rising or falling, in one dimension, as `torch.linspace` gives them.
     path: points on the way, of shape [N, 2] (a tensor, or a list of pairs), or a dict from labels
     to several of these. "S" marks where a path starts, its sign where it ends.
-    title: a later map of the same title takes this one's place. If left out, those of the same
-    line of the program do.
+    The names of f's parameters tell which axis is which. title: a later map of the same title takes
+    this one's place. If left out, those of the same line of the program do.
 
     Levels part the surface into bands of about the same area, so that the floor of a ravine has
     its lines too. Where f is NaN there is no band. Points outside of the map are not drawn, and
@@ -48,7 +48,7 @@ def contour(f: Any, xs: Any, ys: Any, path: Any = None, *, title: str = "") -> N
         with hidden_from_modes():
             surface = inputs.surface(field, across, upward)
             with torch.no_grad():
-                return contour_map(title, surface, inputs.paths(points))
+                return contour_map(title, surface, inputs.paths(points), inputs.axis_names(f))
 
     DISPLAY.draw(title, make)
 
@@ -82,8 +82,11 @@ def regions(classify: Any, points: Any, labels: Any, *, title: str = "") -> None
     DISPLAY.draw(title, make)
 
 
-def contour_map(title: str, surface: inputs.Surface, paths: dict[str, torch.Tensor]) -> AreaMap:
-    """The event of a contour map."""
+def contour_map(
+    title: str, surface: inputs.Surface, paths: dict[str, torch.Tensor],
+    names: tuple[str, str] | None = None,
+) -> AreaMap:  # fmt: skip
+    """The event of a contour map. names: of the two axes."""
     xs, ys, z = surface.xs, surface.ys, surface.z
     levels = inputs.level_values(z)
     even = evenly(z, xs, ys)
@@ -92,7 +95,8 @@ def contour_map(title: str, surface: inputs.Surface, paths: dict[str, torch.Tens
     drawn = list(paths.items())[:MOST_SERIES]
     series = [curve(label, points, ends) for label, points in drawn]
     outside = sum(one.count - inside for one, inside in series)
-    notes = [surface.note] if surface.note else []
+    notes = [f"{names[0]} across, {names[1]} up"] if names else []
+    notes += [surface.note] if surface.note else []
     finite = z[z.isfinite()]
     if finite.numel():
         low, high = downsample.short(finite.min().item()), downsample.short(finite.max().item())

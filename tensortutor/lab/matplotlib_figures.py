@@ -24,6 +24,7 @@ COLOURS = (
 SIGNS = "o^sDvP*X"
 MOST_CELLS = (16, 24)
 MOST_BLOCKS = 8
+MOST_BOXES = 24
 FRAMES = ("#ff00aa", "#ff8800", "#00aa44", "#0066ff", "#aa00ff", "#886600", "#008888", "#444444")
 """Colours of the frames around marked cells."""
 
@@ -141,6 +142,7 @@ def contour(f: Any, xs: Any, ys: Any, path: Any = None, *, title: str = "") -> N
     """A surface as contour bands, and paths on it."""
     surface = inputs.surface(f, xs, ys)
     levels, paths = inputs.level_values(surface.z), inputs.paths(path)
+    names = inputs.axis_names(f)
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -155,6 +157,9 @@ def contour(f: Any, xs: Any, ys: Any, path: Any = None, *, title: str = "") -> N
             axes.plot(across.tolist(), upward.tolist(), ".-", label=label, color=colour)
         axes.set_xlim(surface.xs[0].item(), surface.xs[-1].item())
         axes.set_ylim(surface.ys[0].item(), surface.ys[-1].item())
+        if names:
+            axes.set_xlabel(names[0])
+            axes.set_ylabel(names[1])
         if any(paths):
             axes.legend()
         axes.set_title(title)
@@ -237,6 +242,42 @@ def grid(tensor: Any, marks: Any = None, caption: str | None = None, *, title: s
         figure.suptitle("\n".join(filter(None, (title, caption, words))))
 
     shown_later(title or f"grid {len(_changed)}", draw)
+
+
+def graph(nodes: Any, edges: Any, caption: str | None = None, *, title: str = "") -> None:
+    """A box for each value, with arrows to what is computed from it."""
+    boxes = inputs.graph_boxes(nodes, edges, MOST_BOXES)
+    depths: list[int] = []
+    for box in boxes:
+        depths.append(max((depths[parent] + 1 for parent in box.parents), default=0))
+    for number, box in enumerate(boxes):  # what is given stands just before what uses it
+        users = [depths[n] for n, other in enumerate(boxes) if number in other.parents]
+        depths[number] = min(users) - 1 if users and not box.parents else depths[number]
+    counts = [depths.count(depth) for depth in depths]
+    ranks = [depths[:n].count(depth) for n, depth in enumerate(depths)]
+    # Columns of one box are not all on one line, or an arrow would run through a box between.
+    slant = [0.1 * (depth % 2) for depth in depths]
+    heights = [s - (r + 0.5) / c for s, r, c in zip(slant, ranks, counts, strict=True)]
+    places = list(zip(depths, heights, strict=True))
+    frame = {"boxstyle": "round", "facecolor": "#eef4fb"}
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for box, place in zip(boxes, places, strict=True):
+            words = "\n".join((box.name, *box.lines))
+            axes.text(*place, words, ha="center", va="center", zorder=3, family="monospace",
+                      bbox=frame)  # fmt: skip
+            for parent in box.parents:
+                bend = 0.0 if place[0] - places[parent][0] == 1 else -0.4  # over what is between
+                axes.annotate("", place, places[parent], zorder=1, arrowprops={
+                    "arrowstyle": "-|>", "color": "#555555", "shrinkA": 28, "shrinkB": 34,
+                    "connectionstyle": f"arc3,rad={bend}"})  # fmt: skip
+        axes.set_xlim(-0.5, max(depths, default=0) + 0.5)
+        axes.set_ylim(-1.05, 0.15)
+        axes.set_axis_off()
+        axes.set_title("\n".join(filter(None, (title, caption))))
+
+    shown_later(title or f"graph {len(_changed)}", draw)
 
 
 def data(name: str | None = None) -> Any:

@@ -28,6 +28,8 @@ MOST_ROWS, MOST_COLUMNS, MOST_BLOCKS = 16, 24, 8
 LONGEST_CELL = 12
 """Characters of a cell of a grid."""
 AREA_MAPS = ("contour", "regions")
+MOST_BOXES, MOST_LINES = 24, 6
+"""Boxes of a graph, and lines of text in a box."""
 
 
 def require(right: bool, sentence: str) -> None:
@@ -261,5 +263,41 @@ class CellGrid:
         require(finite, "CellGrid has a number that is not finite")
 
 
-Drawing = Plot | Picture | Histogram | AreaMap | CellGrid
-DRAWINGS = (Plot, Picture, Histogram, AreaMap, CellGrid)
+@dataclass(frozen=True)
+class Box:
+    """A box of a graph.
+
+    lines: what stands in it below its name. parents: the numbers of the boxes that it is computed
+    from, each once.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    parents: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        words = (self.name, *self.lines)
+        require(all(len(text) <= LONGEST_WORDS for text in words), "Box has too long a text")
+        require(len(self.lines) <= MOST_LINES, "Box has too many lines")
+
+
+@dataclass(frozen=True)
+class BoxGraph:
+    """A graph: boxes, those first that others are computed from. caption: the program's words."""
+
+    title: str
+    boxes: tuple[Box, ...]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        short = max(len(self.title), len(self.caption)) <= LONGEST_WORDS
+        require(short, "BoxGraph has too long a text")
+        require(len(self.boxes) <= MOST_BOXES, "BoxGraph has too many boxes")
+        for number, box in enumerate(self.boxes):
+            earlier = all(0 <= parent < number for parent in box.parents)
+            once = len(set(box.parents)) == len(box.parents)
+            require(earlier and once, "BoxGraph has a parent that is no earlier box")
+
+
+Drawing = Plot | Picture | Histogram | AreaMap | CellGrid | BoxGraph
+DRAWINGS = (Plot, Picture, Histogram, AreaMap, CellGrid, BoxGraph)

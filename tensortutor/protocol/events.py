@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from tensortutor.protocol.assist import Types
-from tensortutor.protocol.drawings import AreaMap, CellGrid, Histogram, Picture, Plot
+from tensortutor.protocol.drawings import AreaMap, BoxGraph, CellGrid, Histogram, Picture, Plot
 from tensortutor.protocol.framing import ProtocolError
 from tensortutor.protocol.lens import (
     Broadcasts,
@@ -212,6 +212,7 @@ Event = (
     | Histogram
     | AreaMap
     | CellGrid
+    | BoxGraph
     | Raised
     | Warned
     | Explained

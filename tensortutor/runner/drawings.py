@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from tensortutor.protocol.drawings import (
     MOST_DRAWINGS,
     AreaMap,
+    BoxGraph,
     CellGrid,
     Drawing,
     Histogram,
@@ -58,6 +59,8 @@ def size_of(drawing: Drawing) -> int:
     """About as many bytes as it takes on its way."""
     if isinstance(drawing, CellGrid):
         return sum(40 * len(block.texts) for block in drawing.blocks)
+    if isinstance(drawing, BoxGraph):
+        return sum(40 + sum(map(len, box.lines)) for box in drawing.boxes)
     if isinstance(drawing, Histogram):
         return sum(8 * len(bars.counts) for bars in drawing.series) + 20 * len(drawing.edges)
     size = len(drawing.png) if isinstance(drawing, (Picture, AreaMap)) else 0

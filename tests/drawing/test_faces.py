@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from tensortutor.drawing.png import Pixels, encode
 from tensortutor.drawing.spans import Look, text_of, width_of
 from tensortutor.drawing.text import drawing_rows, lines
-from tensortutor.protocol.drawings import AreaMap, Bars, Block, CellGrid, Histogram, Series
+from tensortutor.protocol.drawings import (
+    AreaMap,
+    Bars,
+    Block,
+    Box,
+    BoxGraph,
+    CellGrid,
+    Histogram,
+    Series,
+)
 from tests.protocol.strategies import messages
 
 LOOKS = [Look(unicode, colour) for unicode in (True, False) for colour in (True, False)]
@@ -21,7 +30,7 @@ def text(drawing, look=ASCII, width=60) -> list[str]:
 
 
 @given(
-    st.sampled_from([Histogram, AreaMap, CellGrid]).flatmap(messages), st.integers(1, 90),
+    st.sampled_from([Histogram, AreaMap, CellGrid, BoxGraph]).flatmap(messages), st.integers(1, 90),
     st.integers(1, 40), st.sampled_from(LOOKS),
 )  # fmt: skip
 def test_any_drawing_fits_any_size(drawing, width, height, look):
@@ -82,10 +91,13 @@ def test_contour_lines_are_the_numbers_of_bands_and_a_path_has_a_start():
     bands = area_map("contour", [[0, 2, 4, 6]], levels=(1, 2, 3, 4, 5, 6), series=(path,))
     rows = text(bands)
     assert rows[0] == "map    *  sgd   S start"
-    assert rows[-1] == "0 2 1 4 2 6 3"
+    assert rows[-1] == "lines: 1 at 2, 2 at 4, 3 at 6"
     field = [row.split("|")[-1] for row in rows if "|" in row]
-    assert {sign for row in field for sign in row} == set(" 123*S")
-    assert "".join(field[0].split()) == "123"
+    assert {sign for row in field for sign in row} == set(" .123*S")
+    columns = {n for row in field for n, sign in enumerate(row) if sign in ".123"}
+    lettered = {n: sign for row in field for n, sign in enumerate(row) if sign in "123"}
+    assert len(columns) == 3
+    assert [lettered[n] for n in sorted(columns)] == ["1", "2", "3"]
 
 
 def test_cells_in_brackets_with_indices():
@@ -131,3 +143,94 @@ def test_what_does_not_fit_is_said():
     rows = text(CellGrid("", (wide,), 1, 1.0, 1.0), width=40)
     assert rows[-1] == "15 columns do not fit here"
     assert rows[0].split() == ["0", "1", "2", "3", "19"]
+
+
+def boxes(**parents: str) -> BoxGraph:
+    names = list(parents)
+    return BoxGraph("", tuple(
+        Box(name, ("data 1", "grad 2"), tuple(sorted(map(names.index, behind))))
+        for name, behind in parents.items()
+    ))  # fmt: skip
+
+
+def test_a_value_that_is_used_twice_is_one_box_with_two_arrows():
+    assert text(boxes(a="", b="", c="ab", d="ac"), width=80) == [
+        "+ a ---+",
+        "|data 1|-+---------------+",
+        "|grad 2| |    + c ---+   |  + d ---+",
+        "+------+ +--->|data 1|-+ +->|data 1|",
+        "+ b ---+   +->|grad 2| +--->|grad 2|",
+        "|data 1|---+  +------+      +------+",
+        "|grad 2|",
+        "+------+",
+    ]
+
+
+def test_where_every_box_leads_to_every_other_each_line_has_an_end_of_its_own():
+    assert text(boxes(a="", b="", c="ab", d="ab"), width=80) == [
+        "+ a ---+      + c ---+",
+        "|data 1|---+->|data 1|",
+        "|grad 2| +-|->|grad 2|",
+        "+------+ | |  +------+",
+        "+ b ---+ | |  + d ---+",
+        "|data 1|-+ +->|data 1|",
+        "|grad 2| +--->|grad 2|",
+        "+------+      +------+",
+    ]
+
+
+def test_a_graph_that_is_too_wide_is_a_list():
+    assert text(boxes(a="", b="a", c="ab"), width=30) == [
+        "a  data 1   grad 2",
+        "b  data 1   grad 2   from a",
+        "c  data 1   grad 2   from a, b",
+    ]
+
+
+def reached(rows: list[str], names: list[str]) -> dict[str, str]:
+    """The boxes that the lines of a picture lead to, from each box."""
+    sides = {"-": "LR", "|": "UD", "+": "LRUD", ">": "LR"}
+    steps = {"L": (-1, 0, "R"), "R": (1, 0, "L"), "U": (0, -1, "D"), "D": (0, 1, "U")}
+    wide = max(map(len, rows))
+    field = [row.ljust(wide) for row in rows]
+    lefts = {
+        name: (row.index(f"+ {name} ")) for name in names for row in field if f"+ {name} " in row
+    }
+    tops = {name: n for name in names for n, row in enumerate(field) if f"+ {name} " in row}
+    found = {}
+    for name in names:
+        start = (lefts[name] + 8, tops[name] + 1)
+        waiting, seen, ends = [(start, "L")], set(), set()
+        while waiting:
+            (x, y), came = waiting.pop()
+            if not (0 <= y < len(field) and 0 <= x < wide) or ((x, y), came) in seen:
+                continue
+            seen.add(((x, y), came))
+            sign = field[y][x]
+            if sign == ">":
+                ends |= {
+                    other for other in names if lefts[other] == x + 1 and 0 < y - tops[other] < 3
+                }
+            elif sign == "|" and came in "LR":  # it passes below the upright line
+                dx, dy, back = steps["R"]
+                waiting.append(((x + dx, y + dy), back))
+            elif sign != " " and came in sides[sign]:
+                for side in set(sides[sign]) - {came, "L"}:
+                    dx, dy, back = steps[side]
+                    waiting.append(((x + dx, y + dy), back))
+        found[name] = "".join(sorted(ends))
+    return found
+
+
+@given(st.lists(st.sets(st.integers(0, 6), max_size=2), min_size=2, max_size=7))
+def test_the_lines_of_a_graph_lead_to_the_right_boxes(parents):
+    names = "abcdefg"[: len(parents)]
+    earlier = [sorted(p for p in behind if p < n) for n, behind in enumerate(parents)]
+    graph = boxes(**{name: "".join(names[p] for p in behind)
+                     for name, behind in zip(names, earlier, strict=True)})  # fmt: skip
+    rows = [text_of(row) for row in drawing_rows(graph, 300, 200, ASCII)]
+    users = dict.fromkeys(names, "")
+    for box in graph.boxes:
+        for parent in box.parents:
+            users[names[parent]] += box.name
+    assert reached(rows, list(names)) == users

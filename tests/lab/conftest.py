@@ -2,7 +2,16 @@
 
 import pytest
 
-from tensortutor.lab import display, grids, histograms, maps, matplotlib_backend, pictures, plots
+from tensortutor.lab import (
+    display,
+    graphs,
+    grids,
+    histograms,
+    maps,
+    matplotlib_backend,
+    pictures,
+    plots,
+)
 
 
 class Clock:
@@ -24,7 +33,7 @@ def clock(monkeypatch) -> Clock:
 def new_display(monkeypatch) -> display.Display:
     new = display.Display()
     monkeypatch.setattr(new, "_registered", True)  # the tests end it themselves
-    for module in (plots, pictures, histograms, maps, grids, matplotlib_backend):
+    for module in (plots, pictures, histograms, maps, graphs, grids, matplotlib_backend):
         monkeypatch.setattr(module, "DISPLAY", new)
     monkeypatch.setattr(plots, "_plots", {})
     return new

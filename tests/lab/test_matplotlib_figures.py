@@ -20,7 +20,7 @@ sys.meta_path.insert(0, Hide())
 """
 CELL = """
 import torch
-from tensortutor.lab import contour, grid, hist, image, plot, regions, show
+from tensortutor.lab import contour, graph, grid, hist, image, plot, regions, show
 for step in range(3):
     plot(1 / (step + 1), label="a", title="growing", low=0, high=1)
 plot([1, 2], label="b", title="growing")
@@ -30,6 +30,7 @@ hist({"a": torch.randn(9), "b": torch.tensor([torch.nan])})
 contour(lambda x, y: x * y, torch.linspace(-1, 1, 9), torch.linspace(-1, 1, 9), path=[[0, 0]])
 regions(lambda p: p[:, 0] > 0, torch.randn(9, 2), torch.arange(9) % 2)
 grid(torch.tensor([[True, False]]), marks={"first": (0, 0)}, caption="bools")
+graph({"a": torch.ones(2), "b": {"data": 1}, "c": {}}, [("a", "c"), ("b", "c")])
 grid(torch.full((2, 3, 20, 30), torch.nan))
 """
 WATCH = """
@@ -56,5 +57,5 @@ def test_a_notebook_draws_each_figure_once_when_its_cell_has_ended(tmp_path, hid
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     here, shown = done.stdout.splitlines()[-2:]
-    assert eval(shown) == [b"\x89PNG"] * 8
+    assert eval(shown) == [b"\x89PNG"] * 9
     assert here == ("[]" if hide else "['digits.npz', 'digits_png', 'names.txt', 'penguins.csv']")

@@ -16,6 +16,8 @@ from tensortutor.protocol.drawings import (
     AreaMap,
     Bars,
     Block,
+    Box,
+    BoxGraph,
     CellGrid,
     Histogram,
     Picture,
@@ -126,6 +128,16 @@ def blocks(
     return Block(label, rows, columns, cells(texts), cells(st.none() | FINITE), marks)
 
 
+@st.composite
+def box_graphs(draw: Any) -> BoxGraph:
+    lines = st.lists(WORDS, max_size=3).map(tuple)
+    made = []
+    for number in range(draw(st.integers(0, 6))):
+        earlier = st.sets(st.integers(0, number - 1), max_size=3) if number else st.just(set())
+        made.append(Box(draw(WORDS), draw(lines), tuple(sorted(draw(earlier)))))
+    return BoxGraph(draw(WORDS), tuple(made), draw(WORDS))
+
+
 # Drawings refuse what is not bounded; these are the fields that they take.
 BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
     Plot: {"title": WORDS, "left_out": st.integers(0, LARGEST_INT)},
@@ -135,6 +147,7 @@ BOUNDED: dict[type, dict[str, st.SearchStrategy[Any]]] = {
 }
 WHOLE: dict[type, Any] = {
     Histogram: histograms, AreaMap: area_maps, CellGrid: cell_grids, Block: blocks,
+    BoxGraph: box_graphs, Box: lambda: st.builds(Box, WORDS, LABELS),
 }  # fmt: skip
 """Those whose fields depend on each other."""
 

@@ -19,6 +19,7 @@ from tensortutor.protocol.drawings import (
     DRAWINGS,
     MOST_SERIES,
     AreaMap,
+    BoxGraph,
     CellGrid,
     Drawing,
     Picture,
@@ -37,7 +38,7 @@ SIDE_BY_SIDE = 88
 NOTHING = (
     "Nothing is drawn yet. After `from tensortutor.lab import plot, image, show`, plot(losses) "
     "draws here while the program runs; image(tensor) and show(tensor) draw a tensor. There are "
-    "hist, contour, regions and grid as well."
+    "hist, contour, regions, grid and graph as well."
 )
 
 
@@ -168,7 +169,7 @@ class DrawingList(VerticalScroll):
         self.share_out()
 
     def share_out(self) -> None:
-        """Share the room among the drawings: grids get what they need, the others the rest."""
+        """Share the room out: grids and graphs get what they need, other drawings the rest."""
         views = [
             view for view in self.query(".drawing, .pixels")
             if isinstance(view, (DrawingView, PixelView))
@@ -177,11 +178,11 @@ class DrawingList(VerticalScroll):
         across = 2 if size.width >= SIDE_BY_SIDE and len(views) > 1 else 1
         least = [min(least_height(view.drawing), size.height) for view in views]
         exact = [0] * len(views)
-        if len(views) > 1:
+        if len(views) > 1 or any(isinstance(view.drawing, BoxGraph) for view in views):
             look, width = look_of(self.app), size.width // across - (across > 1)
             exact = [
                 natural_height(view.drawing, width, look) + 1
-                if isinstance(view.drawing, CellGrid) else 0
+                if isinstance(view.drawing, (CellGrid, BoxGraph)) else 0
                 for view in views
             ]  # fmt: skip
         rows = [slice(n, n + across) for n in range(0, len(views), across)]
