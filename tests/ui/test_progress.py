@@ -165,9 +165,11 @@ async def test_titles_of_chapters_are_whole_before_anything_stands_beside_them(
 
         await until(
             pilot,
-            lambda: seen()
-            and all(
-                chapter.title in row and f"/{len(chapter.lessons)}" in row
-                for chapter, row in zip(course.chapters, seen(), strict=True)
+            lambda: (
+                seen()
+                and all(
+                    chapter.title in row and f"/{len(chapter.lessons)}" in row
+                    for chapter, row in zip(course.chapters, seen(), strict=True)
+                )
             ),
         )
