@@ -19,7 +19,8 @@ from tensortutor.checking import (
 )
 
 background(
-    "A GPU kernel that you write yourself is not given a tensor.",
+    "A *kernel* is the program that a GPU runs for one operation.",
+    "One that you write yourself is not given a tensor.",
     "It is given an address, sizes and strides",
 )
 

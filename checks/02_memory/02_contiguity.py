@@ -17,7 +17,7 @@ from tensortutor.checking import (
 shows = ["memory/strides"]
 
 background(
-    "Before a kernel starts, its launcher looks at the label.",
+    "An operation runs as a kernel",
     "Contiguous: one loop",
     "Not contiguous, but one stride does for all dimensions",
     "Neither: a loop for each dimension",

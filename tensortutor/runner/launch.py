@@ -17,6 +17,7 @@ from tensortutor.runner.sandbox import (
     own_folders,
     readable_paths,
     scratch_folder,
+    whole_folders,
 )
 
 
@@ -40,12 +41,16 @@ def plan(python: str, wanted: Setup) -> Launch:
     """
     interpreter = inspect_interpreter(python)
     data = data_folder(Path(wanted.data) if wanted.data else None)
-    writable = own_folders(map(Path, wanted.writable))
-    own = own_folders(map(Path, wanted.readable))
-    readable = readable_paths(interpreter) + data + own + writable
+    always = readable_paths(interpreter) + data
+    writable, covered = whole_folders(map(Path, wanted.writable))
+    own, covered_too = whole_folders(map(Path, wanted.readable))
+    readable = always + own + writable
     scratch = scratch_folder(Path(wanted.scratch))
-    full = [*bubblewrap(readable, scratch, writable), interpreter.path]
+    full = [*bubblewrap(readable, scratch, writable, covered + covered_too), interpreter.path]
     layer = choose_layer(wanted.layer, full)
+    if layer.name != FULL:  # without mounts nothing can be covered
+        writable = own_folders(map(Path, wanted.writable))
+        readable = always + own_folders(map(Path, wanted.readable)) + writable
     start = cgroup_command(full if layer.name == FULL else [interpreter.path], layer.name)
     return Launch(
         (*start, os.path.join(PACKAGE, "worker", "__main__.py")),

@@ -146,6 +146,22 @@ def own_folders(folders: Iterable[Path]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def whole_folders(folders: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The same for the full layer: folders as they are, and what is to be covered in them.
+
+    A file that is bound alone is lost to programs as soon as an editor replaces it.
+    """
+    hidden = hidden_folders()
+    whole: list[str] = []
+    covered: list[str] = []
+    for folder in folders:
+        root = str(folder.resolve())
+        within = [path for path in hidden if path.startswith(root.rstrip(os.sep) + os.sep)]
+        whole += [root] if within else without(root, hidden)
+        covered += within
+    return tuple(dict.fromkeys(whole)), tuple(dict.fromkeys(covered))
+
+
 def scratch_folder(folder: Path) -> Path:
     """The folder that holds one folder per lesson, absolute, made if it is not there.
 
@@ -217,9 +233,14 @@ def cgroup_command(command: list[str], layer: str) -> list[str]:
 
 
 def bubblewrap(
-    readable: tuple[str, ...], scratch: Path, writable: tuple[str, ...] = ()
+    readable: tuple[str, ...],
+    scratch: Path,
+    writable: tuple[str, ...] = (),
+    covered: tuple[str, ...] = (),
 ) -> list[str]:
     """The command line in front of the interpreter's. writable: of the readable ones.
+
+    covered: folders in readable ones that are shown empty.
 
     Programs get namespaces of their own inside; here the file system is put together.
     """
@@ -232,12 +253,18 @@ def bubblewrap(
         "--die-with-parent", "--new-session", *proc, "--dev", "/dev",
         "--tmpfs", "/tmp", "--tmpfs", "/dev/shm", "--dir", "/lesson", "--dir", "/run",
     ]  # fmt: skip
-    for path in sorted(set(readable) - {"/proc"}, key=len):
-        command += ["--bind-try" if path in writable else "--ro-bind-try", path, path]
+    # What lies in a folder comes after it: a longer path.
+    for path in sorted({*readable, *covered} - {"/proc"}, key=len):
+        if path in covered:
+            command += ["--tmpfs", path]
+        else:
+            command += ["--bind-try" if path in writable else "--ro-bind-try", path, path]
     for node in sorted(Path("/dev").glob("nvidia*")):
         command += ["--dev-bind-try", str(node), str(node)]
     # Not `--unshare-cgroup`: a process can only be moved between cgroups of one namespace.
     command += ["--bind-try", CGROUP, CGROUP]  # nothing is there until `cgroup_command` names one
     command += ["--bind", str(scratch), str(scratch)]
     # What holds it all together is a folder in memory that every run would share.
-    return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"]
+    for path in ("/dev", *covered, "/"):
+        command += ["--remount-ro", path]
+    return [*command, "--chdir", "/tmp", "--"]

@@ -1,6 +1,6 @@
 """How a learner stands, as rows of a list and as words beside it. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from textual.content import Content
@@ -13,6 +13,12 @@ from tensortutor.ui.terminal import symbols
 BAR = 12
 COLUMNS_FROM = 60
 """In less room than this the columns at the right go, and the title stays."""
+BAR_COLUMN, COUNT_COLUMN, WELL_COLUMN, TIME_COLUMN = range(4)
+CHAPTER_KEEPS = (COUNT_COLUMN, WELL_COLUMN, TIME_COLUMN, BAR_COLUMN)
+"""A chapter's columns, the one that stays longest first: the bar says what the count says."""
+LEVEL, CHECKS, TIME = range(3)
+LESSON_KEEPS = (LEVEL, TIME, CHECKS)
+"""The same of a lesson."""
 
 
 class Kind(NamedTuple):
@@ -33,6 +39,9 @@ KINDS = (
     ),
     Kind("Begun", (Level.BEGUN,), "Nothing is begun and left open."),
 )
+
+LOOKS = {Level.WELL: "$text-success", Level.HELPED: "$text-warning"}
+"""The colours of levels that stand out."""
 
 Entry = ChapterStanding | Standing
 
@@ -60,13 +69,56 @@ def entries(
     return found
 
 
-def chapter_row(one: ChapterStanding, is_open: bool, width: int) -> Content:
-    """A chapter in one line."""
+def rows_of(
+    shown: Sequence[Entry], names: Mapping[str, str], unfolded: frozenset[str], width: int
+) -> list[Content]:
+    """All rows. A column is shown where the longest title leaves room for it.
+
+    names: of lessons, by id.
+    """
+    lefts = [
+        chapter_title(entry, entry.chapter.id in unfolded)
+        if isinstance(entry, ChapterStanding)
+        else lesson_title(entry, names[entry.lesson.id])
+        for entry in shown
+    ]
+    longest = {
+        kind: max(
+            (
+                left.cell_length
+                for entry, left in zip(shown, lefts, strict=True)
+                if isinstance(entry, kind)
+            ),
+            default=0,
+        )
+        for kind in (ChapterStanding, Standing)
+    }
+    return [
+        chapter_row(entry, left, longest[ChapterStanding], width)
+        if isinstance(entry, ChapterStanding)
+        else lesson_row(entry, left, longest[Standing], width)
+        for entry, left in zip(shown, lefts, strict=True)
+    ]
+
+
+def chapter_title(one: ChapterStanding, is_open: bool) -> Content:
+    """The left part of a chapter's row."""
     signs = symbols.current()
     fold = signs.opened if is_open else signs.closed
-    left = Content.styled(f"{fold} {one.chapter.number:>2}  ", "$foreground 66%") + OutsideText(
-        one.chapter.title
-    ).styled("bold")
+    number = Content.styled(f"{fold} {one.chapter.number:>2}  ", "$foreground 66%")
+    return number + OutsideText(one.chapter.title).styled("bold")
+
+
+def lesson_title(one: Standing, name: str) -> Content:
+    """The left part of a lesson's row."""
+    return (
+        Content.styled(f"      {mark(one.level)} ", LOOKS.get(one.level, ""))
+        + OutsideText(name).title
+    )
+
+
+def chapter_row(one: ChapterStanding, left: Content, longest: int, width: int) -> Content:
+    """A chapter in one line. longest: cells of the longest title beside which it stands."""
     full, empty = describe.bar(one.passed, len(one.lessons), BAR)
     well = one.count(Level.WELL)
     right = [
@@ -75,19 +127,29 @@ def chapter_row(one: ChapterStanding, is_open: bool, width: int) -> Content:
         Content((f"{well} well" if one.passed else "").rjust(8)),
         Content.styled(time(one.seconds).rjust(12), "$foreground 66%"),
     ]
-    return row(left, Content("").join(right), width)
+    return row(left, fitting(right, CHAPTER_KEEPS, width - longest), width)
 
 
-def lesson_row(one: Standing, name: str, width: int) -> Content:
-    """A lesson in one line."""
-    look = {Level.WELL: "$text-success", Level.HELPED: "$text-warning"}.get(one.level, "")
-    left = Content.styled(f"      {mark(one.level)} ", look) + OutsideText(name).title
+def lesson_row(one: Standing, left: Content, longest: int, width: int) -> Content:
+    """A lesson in one line. longest: as in `chapter_row`."""
+    look = LOOKS.get(one.level, "$foreground 66%")
     right = [
-        Content.styled(one.level.value.ljust(17), look or "$foreground 66%"),
+        Content.styled(one.level.value.ljust(17), look),
         Content.styled(counted(one.attempts, "check").rjust(10), "$foreground 66%"),
         Content.styled(time(one.seconds).rjust(12), "$foreground 66%"),
     ]
-    return row(left, Content("").join(right), width)
+    return row(left, fitting(right, LESSON_KEEPS, width - longest), width)
+
+
+def fitting(columns: Sequence[Content], keep: Sequence[int], room: int) -> Content:
+    """The columns that fit into so many cells, in their order; the first of `keep` always."""
+    kept: list[int] = []
+    for number in keep:
+        room -= columns[number].cell_length
+        if kept and room < 1:
+            break
+        kept.append(number)
+    return Content("").join(columns[number] for number in sorted(kept))
 
 
 def row(left: Content, right: Content, width: int) -> Content:

@@ -1,13 +1,15 @@
-"""How long the screens take: a lesson to settle, and a course of a thousand lessons to open.
+"""How long the screens take: a lesson, a program of one's own, a course of a thousand lessons.
 
     python -m tests.bench.screens [ROUNDS]
 
 In pseudo-terminals, in turns. A lesson: from Enter on the first screen to the last thing drawn,
 against a bare Textual app whose Enter shows the same text in a Markdown, the same code in a
-TextArea and a log beside them. A long course: from the start of the process to the first row,
-against our course.
+TextArea and a log beside them. A program of one's own: from the start of the process to the last
+thing drawn, against a lesson whose step has code. A long course: from the start of the process to
+the first row, against our course.
 """
 
+import os
 import re
 import shutil
 import statistics
@@ -15,16 +17,21 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 from tensortutor.course.catalog import find_lesson, load_course
 from tensortutor.course.material import Prose
+from tensortutor.learner.paths import Paths
+from tensortutor.learner.progress import Progress
 from tests.bench.first_paint import Subject, first_paint_s
 from tests.bench.terminal import Terminal
 
 ROUNDS = 9
 ROOT = Path(__file__).parents[2]
 LESSON = "tensors/tensor_birth"
-WANTED_SETTLED, WANTED_LONG = 1.5, 1.1
+WITH_CODE = 1
+"""The number of the lesson's first step that has code."""
+WANTED_SETTLED, WANTED_OWN, WANTED_LONG = 1.5, 1.2, 1.1
 QUIET_S, START_S = 0.4, 1.5
 """Nothing more comes after so long: on a screen that was opened, and after PyTorch is loaded."""
 THOUSAND, FIFTY, TITLE = 1_000, 50, "Tensors: values, types, shapes"
@@ -93,6 +100,34 @@ def lesson_screens(rounds: int) -> tuple[list[float], list[float]]:
     return bare, ours
 
 
+def started_s(arguments: tuple[str, ...], home: str, shown: bytes) -> float:
+    """Seconds from the start of the process to the last thing drawn. shown: part of that."""
+    with Terminal(arguments, {"TENSORTUTOR_HOME": home}) as terminal:
+        terminal.read_until(shown, plain=True)
+        return terminal.settle(QUIET_S) - terminal.begun
+
+
+def own_program_screens(rounds: int) -> tuple[list[float], list[float]]:
+    """Seconds until a step of a lesson and the same code as the learner's own file stand."""
+    lesson = find_lesson(load_course(ROOT), LESSON)
+    pane = lesson.steps[WITH_CODE].pane
+    times: tuple[list[float], list[float]] = ([], [])
+    with tempfile.TemporaryDirectory(prefix="screens-") as folder:
+        own = Path(folder, "project", "train.py")
+        own.parent.mkdir()
+        own.write_text(pane.source if pane else "")
+        home = str(Path(folder, "home"))
+        with mock.patch.dict(os.environ, {"TENSORTUTOR_HOME": home}):
+            Progress.open(Paths.find()).set_place(lesson.id, WITH_CODE)
+        subjects = (("-m", "tensortutor", LESSON), ("-m", "tensortutor", "open", str(own)))
+        for number in range(rounds + 1):
+            for arguments, seconds in zip(subjects, times, strict=True):
+                taken = started_s(arguments, home, b"import torch")
+                if number:
+                    seconds.append(taken)
+    return times
+
+
 def long_course(folder: Path) -> Path:
     """A course of a thousand lessons in twenty chapters of fifty: ours, over and over."""
     files = sorted(ROOT.glob("lessons/[0-9]*/*.md"))
@@ -150,6 +185,8 @@ def main(rounds: int) -> None:
     """Measure and print."""
     pair = lesson_screens(rounds)
     print(report("lesson settled", ("bare app", "ours"), pair, WANTED_SETTLED))
+    pair = own_program_screens(rounds)
+    print(report("own program", ("lesson", "train.py"), pair, WANTED_OWN))
     pair = courses(rounds)
     print(report("long course", ("our course", "1,000 lessons"), pair, WANTED_LONG))
 

@@ -6,7 +6,8 @@ import pytest
 
 from tensortutor.protocol.events import Finished, Output, Raised
 from tensortutor.protocol.jobs import Job, Look
-from tensortutor.runner import Runner, Settings
+from tensortutor.protocol.layers import FULL
+from tensortutor.runner import Runner, Settings, sandbox
 
 MAIN = """\
 import os, sys, helper
@@ -90,3 +91,30 @@ def test_a_file_that_is_saved_anew_after_the_start_stops_no_run(layer, tmp_path)
         said = [event.text for event in events if isinstance(event, Output)]
         # What it holds now, or an error: it is not shown as empty.
         assert "new\n" in said or any(isinstance(event, Raised) for event in events)
+
+
+@pytest.mark.parametrize("layer", [FULL], indirect=True)
+def test_a_module_beside_a_hidden_checkout_is_seen_as_it_was_saved_last(
+    layer, tmp_path, monkeypatch
+):
+    """An editor replaces files: the folder is bound whole, and what is hidden in it covered."""
+    own = tmp_path / "project"
+    checkout = own / "checkout"
+    checkout.mkdir(parents=True)
+    (checkout / "solution.py").write_text("secret")
+    (own / "helper.py").write_text("x = 'first'")
+    monkeypatch.setattr(sandbox, "hidden_folders", lambda: (str(checkout),))
+    program = "import helper, os\nprint(helper.x, os.listdir('checkout'))"
+    writes = "open('new.txt', 'w').write('1')\nopen('checkout/new.txt', 'w')"
+    settings = Settings(tmp_path / "scratch", "cpu", layer, spares=1, read=(own,), write=(own,))
+    with Runner(settings) as runner:
+        for x in ("first", "second"):
+            events = list(runner.start(Job(program, folder=str(own))))
+            said = "".join(event.text for event in events if isinstance(event, Output))
+            assert said == f"{x} []\n"
+            (tmp_path / "saved.py").write_text("x = 'second'")
+            os.replace(tmp_path / "saved.py", own / "helper.py")
+        (error,) = (e for e in runner.start(Job(writes, folder=str(own))) if isinstance(e, Raised))
+        assert "Read-only" in error.message
+        assert (own / "new.txt").read_text() == "1"
+        assert os.listdir(checkout) == ["solution.py"]

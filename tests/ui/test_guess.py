@@ -37,6 +37,7 @@ async def test_guesses_come_first_and_the_run_reveals_them(setting, until, size)
         assert app.focused is second.field
         await pilot.press("down", "enter")
         await until(pilot, lambda: second.verdict.startswith("Your guess: False. F5 runs"))
+        assert first.verdict == "Your guess: 4.", "nothing is left to guess"
         await pilot.press("f5")
         await until(pilot, lambda: len(output(screen)) == 5)
         assert output(screen) == [

@@ -273,7 +273,7 @@ async def test_a_shape_that_is_another_than_in_the_last_run_says_what_it_was(set
 
 async def test_the_tensor_of_the_cursors_line_stands_below_the_code(setting, until):
     app = setting.app(setting.accumulation, RUN)
-    values = ("0.0", "1.0", "nan", "3.0")
+    values = ("0.0", "1.0", "nan", "3.0001")
     info = replace(
         TENSORS.tensors[0], name="w[/]", words="f32[4]", sample=lens.Sample((0,), range(4), values),
         stats=lens.Stats(4, nan=1, minimum=0.0, mean=1.3, maximum=3.0),

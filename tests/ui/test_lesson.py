@@ -320,12 +320,15 @@ async def test_a_failing_line_is_marked_until_the_code_changes(setting, until):
     app = setting.app(setting.accumulation, RUN)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await arrive(pilot, until)
-        await pilot.press("r")
+        await pilot.press("f3", "right")
+        place = screen.editor.cursor_location
+        await pilot.press("f5")
         await until(pilot, lambda: ended(screen).startswith("✗ The program ended with a ValueErr"))
+        assert screen.editor.cursor_location == place, "the cursor stays where it was"
         assert output(screen) == report.splitlines()
         assert screen.editor.marks == {3: "called", 5: "failed"}
         assert "5✗" in screen.editor.render_line(4).text
-        await pilot.press("f3", "x")
+        await pilot.press("x")
         await until(pilot, lambda: screen.editor.marks == {})
 
 

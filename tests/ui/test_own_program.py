@@ -1,6 +1,7 @@
 """A program of the learner's own in the app: edited where it lies, run with its arguments."""
 
 import pytest
+from textual.actions import parse
 
 from tensortutor.learner.own_files import PAD, own_program, scratch_pad
 from tensortutor.protocol.events import Finished, Raised
@@ -184,3 +185,13 @@ async def test_y_saves_a_picture_of_the_program_beside_nothing_of_the_project(
         await until(pilot, path.exists)
         assert "helper" in path.read_text("utf-8")
         assert not list(project.glob("*.svg"))
+
+
+async def test_every_key_of_the_screen_does_something(setting, until, project):
+    app = opened(setting, project)
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = await arrive(pilot, until)
+        for binding in screen.BINDINGS:
+            namespace, name, _ = parse(binding.action)
+            owner = app if namespace == "app" else screen
+            assert hasattr(owner, f"action_{name}"), binding.id

@@ -6,6 +6,7 @@ import pytest
 
 from tensortutor.course.material import CudaOutput, Look, Pane, Prose, Step, Try
 from tensortutor.ui.widgets.lens import GraphPane
+from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.pointers import Pointer
 from tensortutor.ui.widgets.tensors import TensorsPane
@@ -109,6 +110,17 @@ async def test_a_try_that_does_not_fit_the_learners_code_changes_nothing(setting
         await until(pilot, lambda: told(pilot.app))
         assert "does not fit the code any more: 'loss = 2'" in told(pilot.app)[-1]
         assert screen.editor.text == mine
+
+
+@pytest.mark.parametrize(
+    ("say", "shown"),
+    [("torch.sum adds.", "torch.sum adds."), ("without it, nothing.", "Without it, nothing.")],
+)
+async def test_a_name_keeps_its_small_letters(setting, until, say, shown):
+    lesson = with_blocks(setting, replace(CLEAR, say=say))
+    async with setting.app(lesson, RUN).run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        assert screen.query_one(Pointer).query_one(Text).source.startswith(shown)
 
 
 async def test_a_derivation_may_be_skipped(setting, until):

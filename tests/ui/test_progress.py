@@ -2,8 +2,10 @@
 
 import pytest
 
+from tensortutor.course.catalog import find_course, open_course
 from tensortutor.learner.mastery import standings
-from tensortutor.ui.progress_rows import KINDS, chapter_row, entries, lesson_row, mark
+from tensortutor.ui.app import TutorApp
+from tensortutor.ui.progress_rows import KINDS, entries, mark, rows_of
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.progress import ProgressScreen
 from tensortutor.ui.terminal import symbols
@@ -51,7 +53,7 @@ async def test_it_tells_what_is_known_well_and_what_is_not(worked, until, size):
         screen = await open_progress(pilot, until)
         text = drawn(screen)
         assert "2 of 3 passed   1 known well   1 h 19 min" in text
-        assert "1/1  1 well" in text
+        await until(pilot, lambda: "1/1  1 well" in drawn(screen))
         await pilot.press("end", "up")
         await until(pilot, lambda: "1 hint, 4 checks" in drawn(screen))
         assert "passed with help" in drawn(screen)
@@ -134,13 +136,40 @@ async def test_resizing_lays_the_rows_out_again(worked, until):
 def test_rows_fit_and_each_level_has_a_sign_of_its_own(worked, monkeypatch):
     found = standings(worked.course, worked.progress)
     for width in (30, 66, 140):
-        for entry in entries(found, KINDS[0], frozenset({"autograd", "tensors"})):
-            is_chapter = hasattr(entry, "chapter")
-            row = (
-                chapter_row(entry, True, width) if is_chapter else lesson_row(entry, "1.1 x", width)
-            )
-            assert row.cell_length == width
+        unfolded = frozenset({"autograd", "tensors"})
+        shown = entries(found, KINDS[0], unfolded)
+        names = {lesson.lesson.id: "1.1 x" for one in found for lesson in one.lessons}
+        rows = rows_of(shown, names, unfolded, width)
+        assert [row.cell_length for row in rows] == [width] * len(shown)
     for signs in (symbols.UNICODE, symbols.ASCII):
         monkeypatch.setattr(symbols, "current", lambda signs=signs: signs)
         levels = {lesson.level for one in found for lesson in one.lessons}
         assert len({mark(level) for level in levels}) == len(levels) == 3
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_titles_of_chapters_are_whole_before_anything_stands_beside_them(
+    setting, until, size
+):
+    course = open_course(find_course(None))
+    for lesson in course.chapters[0].lessons:
+        setting.progress.mark_passed(lesson.id)
+    app = TutorApp(course, setting.progress, setting.workspace, setting.runner)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("p")
+        await until(pilot, lambda: isinstance(app.screen, ProgressScreen))
+        rows = app.screen.rows
+
+        def seen():
+            return [str(rows.get_option_at_index(n).prompt) for n in range(rows.option_count)]
+
+        await until(
+            pilot,
+            lambda: (
+                seen()
+                and all(
+                    chapter.title in row and f"/{len(chapter.lessons)}" in row
+                    for chapter, row in zip(course.chapters, seen(), strict=True)
+                )
+            ),
+        )

@@ -1,5 +1,7 @@
 """One tensor in one line: its name, its values as colours, their range, what is not finite."""
 
+import math
+
 from textual.content import Content
 
 from tensortutor.drawing.colours import NOT_FINITE, palette
@@ -49,10 +51,11 @@ def _values(one: TensorInfo) -> list[float]:
 
 def _cell(value: float, low: float, high: float, colours: bool) -> Content:
     """One value between the least and the largest one; what is not finite is a question mark."""
-    if not low <= value <= high:  # NaN and the infinities
+    if not math.isfinite(value):
         red, green, blue = NOT_FINITE
         return Content.styled("?", f"rgb({red},{green},{blue})")
-    share = (value - low) / (high - low) if high > low else 0.5
+    # Values and range were rounded, each for itself: one may lie beside the other.
+    share = min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
     if not colours:
         return Content(SHADES[min(int(share * len(SHADES)), len(SHADES) - 1)])
     red, green, blue = palette(low, high)[round(share * 255)]

@@ -50,7 +50,17 @@ NO_READING = (
 
 OF_LESSONS = {
     f"lesson.{name}"
-    for name in ("check", "check_again", "next", "previous", "hint", "solution", "skip", "point")
+    for name in (
+        "check",
+        "check_again",
+        "next",
+        "previous",
+        "hint",
+        "solution",
+        "skip",
+        "point",
+        "ask",
+    )
 }
 """Keys of a lesson that mean nothing here."""
 ABOUT_PAD = """\

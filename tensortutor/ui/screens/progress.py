@@ -8,7 +8,6 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -22,10 +21,9 @@ from tensortutor.ui.progress_rows import (
     Entry,
     about_chapter,
     about_lesson,
-    chapter_row,
     entries,
-    lesson_row,
     overall,
+    rows_of,
 )
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm
@@ -105,7 +103,14 @@ class ProgressScreen(TutorScreen):
         before, kind, rows = self.rows.highlighted, KINDS[self._kind], self.rows
         self._entries = entries(self._standings, kind, self._unfolded)
         rows.clear_options()
-        rows.add_options(Option(self._row(entry)) for entry in self._entries)
+        width = max(rows.scrollable_content_region.width - 2, 20)
+        names = {
+            one.lesson.id: describe.short_name(self.tutor.course, one.lesson)
+            for one in self._entries
+            if isinstance(one, Standing)
+        }
+        drawn = rows_of(self._entries, names, self._unfolded, width)
+        rows.add_options(Option(row) for row in drawn)
         if self._entries:
             rows.highlighted = min(before or 0, len(self._entries) - 1)
         nothing = self.query_one("#standing-nothing", Static)
@@ -113,13 +118,6 @@ class ProgressScreen(TutorScreen):
         nothing.update(kind.nothing)
         entitle(self.query_one("#standings"), OutsideText(kind.title))
         self._describe()
-
-    def _row(self, entry: Entry) -> Content:
-        width = max(self.rows.scrollable_content_region.width - 2, 20)
-        if isinstance(entry, ChapterStanding):
-            return chapter_row(entry, entry.chapter.id in self._unfolded, width)
-        name = describe.short_name(self.tutor.course, entry.lesson)
-        return lesson_row(entry, name, width)
 
     @on(OptionList.OptionHighlighted)
     def _describe(self) -> None:

@@ -33,7 +33,10 @@ class Pointer(Vertical, can_focus=True):
 
     def __init__(self, block: Look | Try) -> None:
         told = block.markdown.partition(":** ")[2]  # the title says the word before it
-        super().__init__(Text(told[:1].upper() + told[1:]), classes="pointer")
+        # A name, such as torch.sum or bfloat16, is another one with a capital.
+        if told.partition(" ")[0].isalpha():
+            told = told[:1].upper() + told[1:]
+        super().__init__(Text(told), classes="pointer")
         self.block = block
         self.made: tuple[str, str] | None = None
         entitle(self, Content("Look" if isinstance(block, Look) else "Try"))
