@@ -1,6 +1,7 @@
 """The command line explains errors: of a run, of a check, and of any traceback."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,11 @@ def test_a_text_without_an_error_is_a_sentence(data: bytes) -> None:
 
 def test_other_bad_input(tmp_path: Path) -> None:
     refused(tensortutor("explain", "nowhere.log"), "nowhere.log cannot be read: no such file")
-    refused(tensortutor("explain", str(tmp_path)), "cannot be read: is a directory")
+    refused(tensortutor("explain", str(tmp_path)), "cannot be read: it is a folder")
+    refused(tensortutor("explain", "/dev/zero"), "/dev/zero cannot be read: it is a device")
+    os.mkfifo(tmp_path / "pipe")
+    refused(tensortutor("explain", str(tmp_path / "pipe")), "it is a FIFO that nobody writes into")
+    refused(tensortutor("run", str(tmp_path / "pipe")), "it is a FIFO that nobody writes into")
     refused(tensortutor("explain", "a.log", "--list"), "Name a file, or say --list")
 
 

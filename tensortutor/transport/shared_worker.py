@@ -6,6 +6,7 @@ asked: what a run says goes from its process to its session, not through here.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import select
@@ -27,7 +28,7 @@ from tensortutor.protocol.setup import (
     message_to_json,
 )
 from tensortutor.runner.environment import environment
-from tensortutor.transport.join_worker import MOST_BYTES, OTHERS, owner_of
+from tensortutor.transport.join_worker import MOST_BYTES, OTHERS, TAKEN, is_taken, owner_of
 
 IDLE_S = 60.0
 """Without a session for so long, the worker ends."""
@@ -68,7 +69,7 @@ class SharedWorker:
 
     def _welcome(self) -> None:
         connection, _ = self._server.accept()
-        with connection, contextlib.suppress(OSError):
+        with connection, contextlib.suppress(OSError, UnicodeDecodeError):
             if owner_of(connection) != os.getuid():
                 return
             connection.settimeout(1.0)
@@ -143,6 +144,8 @@ def tell(control: socket.socket, message: object) -> None:
 
 def listen(path: str, idle_s: float = IDLE_S) -> None:
     """Be the worker at this socket. Raises BlockingIOError where there is one, or OSError."""
+    if is_taken(path):
+        raise FileExistsError(errno.EEXIST, TAKEN, path)
     os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,4 +159,5 @@ def listen(path: str, idle_s: float = IDLE_S) -> None:
         try:
             SharedWorker(server, idle_s).serve()
         finally:
-            os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)

@@ -155,3 +155,34 @@ def test_another_user_is_refused(path, tmp_path):
         assert heard in ("b''", "BrokenPipeError", "ConnectionResetError")
         assert said == f"the worker at {path} is another user's"
         assert printed(owner, "print('undisturbed')") == "undisturbed\n"
+
+
+def test_a_file_in_the_sockets_place_stays(path, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    done = subprocess.run([*WORKER, str(notes)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        2, f"tensortutor: No worker can listen at {notes}: what is there is no socket.\n"
+    )  # fmt: skip
+    with session(notes, tmp_path) as other, pytest.raises(RunnerError, match="is no socket"):
+        other.prepare()
+    assert notes.read_text() == "mine"
+    assert not (tmp_path / "notes.txt.lock").exists()
+
+
+def test_the_worker_imports_nothing_from_the_learners_folder(path, tmp_path, monkeypatch):
+    (tmp_path / "socket.py").write_text("open('was_imported', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    with session(path, tmp_path) as one:
+        assert printed(one, "print('runs')") == "runs\n"
+    assert not (tmp_path / "was_imported").exists()
+
+
+def test_a_command_that_is_no_text_ends_nobody(path, tmp_path):
+    with session(path, tmp_path) as one:
+        one.prepare()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.connect(path)
+            socket.send_fds(connection, [b"\xff"], [0])
+            assert connection.recv(1) == b""
+        assert printed(one, "print('undisturbed')") == "undisturbed\n"
