@@ -117,6 +117,12 @@ def test_a_huge_log_is_read_from_its_end(tmp_path: Path) -> None:
             file.write("step\n" * 20_000)
         file.write(TRACEBACK)
     assert tensortutor("explain", str(log)).stdout.startswith(LAST)
+    # Three TB of which the system keeps nothing: whoever read them would not come to an end.
+    with log.open("r+") as file:
+        file.truncate(3 << 40)
+        file.seek(0, os.SEEK_END)
+        file.write(f"\n{TRACEBACK}")
+    assert tensortutor("explain", str(log)).stdout.startswith(LAST)
 
 
 def test_list_names_every_error() -> None:

@@ -1,5 +1,7 @@
 """`explain`: what an error means, read from a traceback; for the learner's own project too."""
 
+import os
+import stat
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -51,6 +53,9 @@ def _read(file: str | None) -> str:
         try:
             opened, begins = open_named(Path(file))
             with opened:
+                about = os.fstat(opened.fileno())
+                if stat.S_ISREG(about.st_mode) and about.st_size > MOST_BYTES:
+                    opened.seek(about.st_size - MOST_BYTES)
                 data = _end_of(opened, begins)
         except OSError as error:
             raise Refused(f"{file} cannot be read: {reason(error)}.") from None

@@ -22,12 +22,20 @@ MOST_BYTES = 1 << 17
 OTHERS = 0o077
 """What is not for other users."""
 TAKEN = "what is there is no socket"
+SECRET_BYTES = 32
+"""What a worker has written into its lock file. Landlock lets a program connect to any socket that
+has a path, but not read that file: only who is not shut in is a session."""
 
 
 def owner_of(connection: socket.socket) -> int:
     """The user at the other end of a Unix socket (on Linux)."""
     said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", said)[1])
+
+
+def lock_of(path: str) -> str:
+    """The file beside a worker's socket that it keeps locked, and its secret in."""
+    return f"{path}.lock"
 
 
 def is_taken(path: str) -> bool:
@@ -45,7 +53,8 @@ def join(path: str, command: bytes, control: int) -> bool:
             connection.connect(path)
             if owner_of(connection) != os.getuid():
                 sys.exit(f"the worker at {path} is another user's")
-            socket.send_fds(connection, [command], [control])
+            secret = Path(lock_of(path)).read_bytes()
+            socket.send_fds(connection, [secret + command], [control])
             return bool(connection.recv(1))
     except (FileNotFoundError, ConnectionError):
         if is_taken(path):
