@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 NAME = "tensortutor"
 """Of the address and of the terminal."""
 ICON = Path(__file__).with_name("jupyter.svg")
-COMMAND = ("env", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "tensortutor")
+START = (
+    "import sys; sys.path[:] = filter(None, sys.path); "
+    "from tensortutor.cli import main; sys.exit(main())"
+)
+"""Not `-m tensortutor`: that imports from the server's folder, where notebooks and any `random.py`
+beside them lie, before it imports from Python."""
+COMMAND = ("env", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-c", START)
 """terminado says the size at the start in COLUMNS and LINES, which would hold for ever."""
 
 

@@ -17,9 +17,9 @@ LONGEST_TITLE = 200
 
 HIDDEN = (
     "\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f"
 )
-"""Zero-width and blank signs, direction marks, tags, line separators, lone surrogates."""
+"""Zero-width and blank signs, direction marks, tags, line separators, what is no character."""
 JOINERS = r"(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 """Joiners shape Persian and Indian words and emoji; elsewhere they only hide."""
 

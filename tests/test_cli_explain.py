@@ -1,6 +1,7 @@
 """The command line explains errors: of a run, of a check, and of any traceback."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,11 @@ def test_a_text_without_an_error_is_a_sentence(data: bytes) -> None:
 
 def test_other_bad_input(tmp_path: Path) -> None:
     refused(tensortutor("explain", "nowhere.log"), "nowhere.log cannot be read: no such file")
-    refused(tensortutor("explain", str(tmp_path)), "cannot be read: is a directory")
+    refused(tensortutor("explain", str(tmp_path)), "cannot be read: it is a folder")
+    refused(tensortutor("explain", "/dev/zero"), "/dev/zero cannot be read: it is a device")
+    os.mkfifo(tmp_path / "pipe")
+    refused(tensortutor("explain", str(tmp_path / "pipe")), "it is a FIFO that nobody writes into")
+    refused(tensortutor("run", str(tmp_path / "pipe")), "it is a FIFO that nobody writes into")
     refused(tensortutor("explain", "a.log", "--list"), "Name a file, or say --list")
 
 
@@ -111,6 +116,12 @@ def test_a_huge_log_is_read_from_its_end(tmp_path: Path) -> None:
         for _ in range(70):
             file.write("step\n" * 20_000)
         file.write(TRACEBACK)
+    assert tensortutor("explain", str(log)).stdout.startswith(LAST)
+    # Three TB of which the system keeps nothing: whoever read them would not come to an end.
+    with log.open("r+") as file:
+        file.truncate(3 << 40)
+        file.seek(0, os.SEEK_END)
+        file.write(f"\n{TRACEBACK}")
     assert tensortutor("explain", str(log)).stdout.startswith(LAST)
 
 

@@ -19,7 +19,7 @@ import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from tensortutor.jupyter import NAME, tile
+from tensortutor.jupyter import COMMAND, NAME, tile
 
 ROOT = Path(__file__).resolve().parents[1]
 TOKEN = "of-this-test"
@@ -117,6 +117,17 @@ def test_the_launchers_tile_leads_to_the_address_and_has_an_icon():
     entry = tile()["launcher_entry"]
     assert entry["path_info"] == NAME == "tensortutor"
     assert Path(entry["icon_path"]).read_text("utf-8").startswith("<svg")
+
+
+def test_the_app_imports_nothing_from_the_servers_folder(tmp_path: Path):
+    for name in ("argparse", "textual", "tensortutor"):
+        (tmp_path / f"{name}.py").write_text("print('imported', __file__)\n")
+    done = subprocess.run(
+        [*COMMAND, "--version"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith("tensortutor "), done.stderr
 
 
 def test_nobody_comes_in_without_the_servers_token(server):

@@ -1,5 +1,7 @@
 """`explain`: what an error means, read from a traceback; for the learner's own project too."""
 
+import os
+import stat
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -8,6 +10,8 @@ from typing import BinaryIO
 from tensortutor.commands.errors import Refused
 from tensortutor.commands.session import Session
 from tensortutor.course.error_logs import Complaint, read_complaint
+from tensortutor.course.read_file import open_named
+from tensortutor.learner.errors import reason
 from tensortutor.protocol.events import event_to_json
 from tensortutor.report import explained_lines, neutral
 
@@ -47,17 +51,20 @@ def _read(file: str | None) -> str:
         data = _end_of(sys.stdin.buffer)
     else:
         try:
-            with Path(file).open("rb") as opened:
-                data = _end_of(opened)
+            opened, begins = open_named(Path(file))
+            with opened:
+                about = os.fstat(opened.fileno())
+                if stat.S_ISREG(about.st_mode) and about.st_size > MOST_BYTES:
+                    opened.seek(about.st_size - MOST_BYTES)
+                data = _end_of(opened, begins)
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise Refused(f"{file} cannot be read: {why}.") from None
+            raise Refused(f"{file} cannot be read: {reason(error)}.") from None
     return data.decode("utf-8", "replace").replace("\0", "")
 
 
-def _end_of(file: BinaryIO) -> bytes:
-    """The last MOST_BYTES of a file or a pipe."""
-    end = b""
+def _end_of(file: BinaryIO, begins: bytes = b"") -> bytes:
+    """The last MOST_BYTES of a file or a pipe. begins: what has been read of it."""
+    end = begins
     while True:
         piece = file.read(CHUNK)
         end = (end + piece)[-MOST_BYTES:]

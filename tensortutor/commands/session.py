@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from tensortutor.commands.errors import Refused
 from tensortutor.course.model import Chapter, Course, Lesson
-from tensortutor.course.read_file import LARGEST
+from tensortutor.course.read_file import LARGEST, open_named
 from tensortutor.learner.class_sharing import ClassSharing, sharing_for
-from tensortutor.learner.errors import StorageError
+from tensortutor.learner.errors import StorageError, reason
 from tensortutor.learner.file_watch import POLL_S
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.limits_consent import LimitsConsent, sentence
@@ -360,16 +360,17 @@ def _until_none(events: "queue.SimpleQueue[Event | None]") -> Iterator[Event]:
 def read_source(path: Path) -> str:
     """A Python file's text, in the encoding that it declares. Raises Refused.
 
-    It may be a pipe, as the shell's <(command) is, but a device may never end.
+    It may be a pipe, as the shell's <(command) is.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        file, begins = open_named(path)
+        with file:
+            data = begins + file.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise Refused(f"{path} cannot be read: it has more than {LARGEST >> 20} MiB.")
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return data.decode(encoding)
     except OSError as error:
-        raise Refused(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from None
+        raise Refused(f"{path} cannot be read: {reason(error)}.") from None
     except (SyntaxError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is not Python text: {error}.") from None

@@ -33,15 +33,19 @@ def find_course(path: Path | None = None) -> Path:
     path: a folder, or the name of an entry point in the group `tensortutor.courses` that names a
     package or a path; None for the built-in course. Raises CourseError if there is no course.
     """
-    if path is None:
-        candidates = _own_folders()
-    elif path.is_dir():
-        candidates = [path.resolve()]
-    else:
-        candidates = list(_installed(str(path)))
-    for candidate in candidates:
-        if (candidate / CONTENTS).is_file():
-            return candidate
+    try:
+        if path is None:
+            candidates = _own_folders()
+        elif path.is_dir():
+            candidates = [path.resolve()]
+        else:
+            candidates = list(_installed(str(path)))
+        for candidate in candidates:
+            if (candidate / CONTENTS).is_file():
+                return candidate
+    except OSError as error:  # a folder that only others may enter, a name that is too long
+        why = f"this folder cannot be read: {error.strerror or error}"
+        raise CourseError([Problem(str(path), 0, why)]) from None
     raise CourseError([Problem(str(path or candidates[-1]), 0, _why_none(path, candidates))])
 
 

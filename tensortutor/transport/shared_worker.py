@@ -6,8 +6,11 @@ asked: what a run says goes from its process to its session, not through here.
 """
 
 import contextlib
+import errno
 import fcntl
+import hmac
 import os
+import secrets
 import select
 import socket
 import subprocess
@@ -27,7 +30,15 @@ from tensortutor.protocol.setup import (
     message_to_json,
 )
 from tensortutor.runner.environment import environment
-from tensortutor.transport.join_worker import MOST_BYTES, OTHERS, owner_of
+from tensortutor.transport.join_worker import (
+    MOST_BYTES,
+    OTHERS,
+    SECRET_BYTES,
+    TAKEN,
+    is_taken,
+    lock_of,
+    owner_of,
+)
 
 IDLE_S = 60.0
 """Without a session for so long, the worker ends."""
@@ -40,8 +51,9 @@ OTHER = (
 class SharedWorker:
     """Serves all in one thread: bubblewrap ends with the thread that has started it."""
 
-    def __init__(self, server: socket.socket, idle_s: float) -> None:
-        self._server, self._idle_s = server, idle_s
+    def __init__(self, server: socket.socket, secret: bytes, idle_s: float) -> None:
+        """secret: what a session must know, SECRET_BYTES long."""
+        self._server, self._secret, self._idle_s = server, secret, idle_s
         self._commands: dict[socket.socket, str] = {}
         self._decoders: dict[socket.socket, Decoder] = {}
         self._asked: deque[socket.socket] = deque()
@@ -68,13 +80,16 @@ class SharedWorker:
 
     def _welcome(self) -> None:
         connection, _ = self._server.accept()
-        with connection, contextlib.suppress(OSError):
+        with connection, contextlib.suppress(OSError, UnicodeDecodeError):
             if owner_of(connection) != os.getuid():
                 return
             connection.settimeout(1.0)
-            command, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, 1)
+            data, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, 1)
+            secret, command = data[:SECRET_BYTES], data[SECRET_BYTES:]
             for descriptor in descriptors:
                 session = socket.socket(fileno=descriptor)
+                if not hmac.compare_digest(secret, self._secret):
+                    return
                 self._commands[session], self._decoders[session] = command.decode(), Decoder()
                 connection.send(b"k")
 
@@ -143,9 +158,15 @@ def tell(control: socket.socket, message: object) -> None:
 
 def listen(path: str, idle_s: float = IDLE_S) -> None:
     """Be the worker at this socket. Raises BlockingIOError where there is one, or OSError."""
+    if is_taken(path):
+        raise FileExistsError(errno.EEXIST, TAKEN, path)
     os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    lock = os.open(lock_of(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    if os.fstat(lock).st_size not in (0, SECRET_BYTES):
+        raise FileExistsError(errno.EEXIST, f"{lock_of(path)} is no worker's", lock_of(path))
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    secret = secrets.token_bytes(SECRET_BYTES)
+    os.pwrite(lock, secret, 0)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)  # its worker was killed, or it would hold the lock
@@ -154,6 +175,7 @@ def listen(path: str, idle_s: float = IDLE_S) -> None:
         os.umask(usual)
         server.listen()
         try:
-            SharedWorker(server, idle_s).serve()
+            SharedWorker(server, secret, idle_s).serve()
         finally:
-            os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)

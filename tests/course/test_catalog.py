@@ -122,6 +122,8 @@ def test_a_course_is_found_by_its_entry_point(tmp_path, monkeypatch, kind):
 
 
 def test_a_course_that_is_nowhere():
+    with pytest.raises(CourseError, match=r"^x+: this folder cannot be read: File name too long"):
+        find_course(Path("x" * 300))
     with pytest.raises(CourseError, match=r"^no/such: there is no such folder, and no installed"):
         find_course(Path("no/such"))
 

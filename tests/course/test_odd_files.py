@@ -11,7 +11,7 @@ import pytest
 from tensortutor.course.atlas import read_atlas
 from tensortutor.course.catalog import find_course, open_course, read_course
 from tensortutor.course.problems import CourseError
-from tensortutor.course.read_file import LARGEST, read_file
+from tensortutor.course.read_file import LARGEST, open_named, read_file
 from tensortutor.course.reference import read_reference
 from tests.course.tiny import CHECKS, CONTENTS, LESSON, copy_of_tiny
 
@@ -99,3 +99,33 @@ def test_a_fifo_in_the_place_of_the_list_of_chapters(tmp_path):
     os.mkfifo(root / CONTENTS)
     with pytest.raises(CourseError, match=CONTENTS):
         open_course(find_course(root))
+
+
+@pytest.mark.parametrize("words", [words for words in ODD if "MiB" not in words])
+def test_a_file_that_the_learner_names(tmp_path, words):
+    ODD[words](tmp_path / "x")
+    with pytest.raises(OSError, match=words):
+        open_named(tmp_path / "x")
+
+
+def test_a_pipe_that_the_learner_names_is_waited_for_if_somebody_writes(tmp_path):
+    """As the shell's <(command): its writer is there, before it writes or when it has written."""
+    for early in (b"", b"print(1)"):
+        reader, writer = os.pipe()
+        os.write(writer, early)
+        file, begins = open_named(Path(f"/proc/self/fd/{reader}"))
+        os.write(writer, b"# end")
+        os.close(writer)
+        with file:
+            assert begins + file.read() == early + b"# end"
+        os.close(reader)
+
+
+def test_a_pipe_whose_writer_has_gone_is_read_to_its_end(tmp_path):
+    reader, writer = os.pipe()
+    os.write(writer, b"print(1)")
+    os.close(writer)
+    file, begins = open_named(Path(f"/proc/self/fd/{reader}"))
+    with file:
+        assert begins + file.read() == b"print(1)"
+    os.close(reader)

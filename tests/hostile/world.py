@@ -1,12 +1,14 @@
-"""What lies around the sandbox: a home with secrets, other people's files, open ports."""
+"""What lies around the sandbox: a home with secrets, others' files, open ports, a terminal."""
 
 import contextlib
 import hashlib
 import json
 import os
 import secrets
+import select
 import socket
 import subprocess
+import termios
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +46,7 @@ class World:
             listen(socket.AF_UNIX, f"\0{self.token}"),
             listen(socket.AF_UNIX, str(self.elsewhere / "s")),
         ]
+        self._screen, self._terminal = os.openpty()
 
     @property
     def neighbour(self) -> int:
@@ -66,6 +69,7 @@ class World:
         folders = {
             "home": self.home, "elsewhere": self.elsewhere, "scratch": self.scratch,
             "other_lesson": self.other_lesson, "checkout": CHECKOUT, "socket": self.elsewhere / "s",
+            "terminal": os.ttyname(self._terminal),
         }  # fmt: skip
         about = {
             "token": self.token, "abstract": self.token, "host": os.getpid(), "zygote": zygote,
@@ -74,8 +78,12 @@ class World:
         return json.dumps({**about, **{name: str(path) for name, path in folders.items()}})
 
     def fingerprint(self) -> dict[str, str]:
-        """Every file around the sandbox with its owner, mode, times and content."""
-        found = {}
+        """Every file around the sandbox with its owner, mode, times and content; the terminal."""
+        found = {
+            "terminal": str(
+                (termios.tcgetattr(self._terminal), os.get_terminal_size(self._terminal))
+            )
+        }
         for top in (self.home, self.elsewhere, self.other_lesson):
             for path in (top, *sorted(top.rglob("*"))):
                 status = path.lstat()
@@ -100,8 +108,12 @@ class World:
         ]
 
     def visited(self) -> list[str]:
-        """The listeners that somebody has connected to."""
+        """The listeners that somebody has connected to, and the terminal if it has been used."""
+        ends = {self._screen: "written to a terminal", self._terminal: "typed in a terminal"}
         found = []
+        for end in select.select(ends, [], [], 0)[0]:
+            os.read(end, 65536)
+            found.append(ends[end])
         for listener in self._listeners:
             with contextlib.suppress(BlockingIOError):
                 listener.accept()[0].close()
@@ -111,6 +123,8 @@ class World:
     def close(self) -> None:
         for listener in self._listeners:
             listener.close()
+        os.close(self._screen)
+        os.close(self._terminal)
         self._neighbour.kill()
         self._neighbour.wait()
 

@@ -9,13 +9,17 @@ import struct
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from tensortutor.learner.places import find_place
 from tensortutor.protocol.events import Finished, Output
+from tensortutor.protocol.framing import encode
 from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.setup import Setup, message_to_json
 from tensortutor.runner import Runner, RunnerError, Settings
+from tensortutor.runner.sandbox import why_no_landlock
 from tensortutor.transport.join_worker import join
 from tensortutor.worker.processes import children
 
@@ -155,3 +159,82 @@ def test_another_user_is_refused(path, tmp_path):
         assert heard in ("b''", "BrokenPipeError", "ConnectionResetError")
         assert said == f"the worker at {path} is another user's"
         assert printed(owner, "print('undisturbed')") == "undisturbed\n"
+
+
+def test_a_file_in_the_sockets_place_stays(path, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    done = subprocess.run([*WORKER, str(notes)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        2, f"tensortutor: No worker can listen at {notes}: what is there is no socket.\n"
+    )  # fmt: skip
+    with session(notes, tmp_path) as other, pytest.raises(RunnerError, match="is no socket"):
+        other.prepare()
+    assert notes.read_text() == "mine"
+    assert not (tmp_path / "notes.txt.lock").exists()
+
+
+def test_a_file_in_the_locks_place_stays(tmp_path):
+    lock = tmp_path / "poetry.lock"
+    lock.write_text("mine")
+    words = [*WORKER, str(tmp_path / "poetry")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, f"{lock} is no worker's." in done.stderr) == (2, True)
+    assert lock.read_text() == "mine"
+
+
+def test_the_worker_imports_nothing_from_the_learners_folder(path, tmp_path, monkeypatch):
+    (tmp_path / "socket.py").write_text("open('was_imported', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    with session(path, tmp_path) as one:
+        assert printed(one, "print('runs')") == "runs\n"
+    assert not (tmp_path / "was_imported").exists()
+
+
+def test_a_command_that_is_no_text_ends_nobody(path, tmp_path):
+    with session(path, tmp_path) as one:
+        one.prepare()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.connect(path)
+            socket.send_fds(connection, [Path(f"{path}.lock").read_bytes() + b"\xff"], [0])
+            assert connection.recv(1) == b""
+        assert printed(one, "print('undisturbed')") == "undisturbed\n"
+
+
+ESCAPE = """
+import os, socket
+session, theirs = socket.socketpair()
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+    connection.connect({path!r})
+    print("connected")
+    try:
+        secret = open({path!r} + ".lock", "rb").read()
+    except OSError:
+        secret = bytes(32)
+    for begin in (b"", secret):
+        socket.send_fds(connection, [begin + {command!r}], [theirs.fileno()])
+        session.sendall({setup!r})
+    session.settimeout(5)
+    try:
+        print(connection.recv(1), session.recv(1))
+    except OSError as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.skipif(bool(why_no_landlock()), reason="only Landlock leaves sockets with a path open")
+def test_a_program_is_no_session(path, tmp_path):
+    """It would have the worker start what it likes, outside its own sandbox."""
+    command = b"\0".join(
+        (b"/bin/sh", b"-c", b"echo escaped > " + os.fsencode(tmp_path / "escaped"))
+    )
+    setup = encode(message_to_json(Setup("landlock", "/nowhere")))
+    with subprocess.Popen([*WORKER, path]) as worker:
+        while not worker_of(path):
+            assert worker.poll() is None
+        source = ESCAPE.format(path=path, command=command, setup=setup)
+        with Runner(Settings(scratch=tmp_path / "s", device="cpu", sandbox="landlock")) as runner:
+            assert printed(runner, source).startswith("connected")
+        assert worker.poll() is None
+        worker.kill()
+    assert not (tmp_path / "escaped").exists()

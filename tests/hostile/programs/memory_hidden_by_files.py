@@ -1,6 +1,6 @@
 # tries = "To switch off the measuring of memory with many file names, then to take much in children."
 # outcome = ["memory"]
-# limits = {memory_bytes = 2_147_483_648, file_bytes = 1_073_741_824}
+# limits = {wall_s = 240, memory_bytes = 2_147_483_648, file_bytes = 1_073_741_824}
 import os
 import time
 
