@@ -177,6 +177,7 @@ class Far:
         return PlaceInfo(
             platform.node(), sys.executable, self._launch.layer.name, self._launch.layer.why,
             library_packages(), time.monotonic() - self._began, job, seconds_left(job),
+            os.environ.get("SLURM_JOB_PARTITION", ""),
         )  # fmt: skip
 
     # --- the end ---
