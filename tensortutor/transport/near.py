@@ -221,6 +221,8 @@ class Near:
             hint = " Name an interpreter that is there with --python."
         elif "denied" in said.lower() or "assword" in said or "assphrase" in said:
             hint = " A password cannot be asked for here: use a key, or open a connection first."
+        elif "Host key verification failed" in said:
+            hint = " Connect once by hand, and accept its key if it is the right one."
         elif not said:
             hint = ' It has to run a shell in that place, as "ssh HOST" does.'
         return f"{self._place.name} {what} before Python was started there.{detail}{hint}"

@@ -75,6 +75,7 @@ def shell(text: str) -> tuple[str, ...]:
         (shell("exit 1"), 'It has to run a shell in that place, as "ssh HOST" does.'),
         (shell("echo 'h: Permission denied (publickey).' >&2"), "A password cannot be asked for"),
         (shell("echo Password: >&2; read word"), "A password cannot be asked for here"),
+        (shell("echo 'Host key verification failed.' >&2"), "Connect once by hand, and accept its"),
         (shell("exec env -u PATH sh"), "started there. It said:"),
         (shell("echo tensortutor-stream python 3 8 /opt/py; exec sleep 9"), "is Python 3.8; 3.10"),
         (HANGS, "the place gave no answer for 0.3 s before Python was started there"),
