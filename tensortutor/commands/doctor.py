@@ -17,6 +17,7 @@ from tensortutor.learner.errors import StorageError
 from tensortutor.learner.formatting import find_ruff
 from tensortutor.learner.scratch import scratch_use
 from tensortutor.protocol.layers import FULL
+from tensortutor.transport.slurm import about_queue
 
 if TYPE_CHECKING:
     from tensortutor.runner import Device
@@ -186,6 +187,8 @@ def pytorch(session: Session) -> Iterator[Finding]:
             job += f" that ends in {status.ends_in_s / 60:.0f} min"
         value = f"{place.host}{job}, PyTorch was loaded in {place.load_s:.1f} s"
         yield Finding("place", "ok", value)
+        if place.partition:
+            yield Finding("queue", "ok", about_queue(place.partition))
     value = f"{status.torch}, Python {status.python}, {interpreter}"
     yield Finding("pytorch", "note" if status.caution else "ok", value, status.caution)
     for one in status.devices:

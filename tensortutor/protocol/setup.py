@@ -58,7 +58,7 @@ class PlaceInfo:
     host: the machine's name. interpreter: the path of the one that has torch. layer, why: as in
     `runner.sandbox.Layer`. libraries: folders for `Assist`. load_s: how long torch took to import.
     job: the id of the Slurm job that it runs in, or "". left_s: until that ends, 0 if no end is
-    known.
+    known. partition: Slurm's queue that it came from, or "".
     """
 
     host: str
@@ -69,6 +69,7 @@ class PlaceInfo:
     load_s: float
     job: str = ""
     left_s: float = 0.0
+    partition: str = ""
 
 
 @dataclass(frozen=True)

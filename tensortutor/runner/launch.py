@@ -1,11 +1,17 @@
 """How a zygote is started on the machine that this runs on, and what its programs may read."""
 
+import contextlib
 import os
+import socket
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tensortutor.protocol.framing import encode
 from tensortutor.protocol.layers import FULL
-from tensortutor.protocol.setup import Setup
+from tensortutor.protocol.setup import Setup, message_to_json
+from tensortutor.runner.environment import environment
 from tensortutor.runner.interpreter import inspect_interpreter
 from tensortutor.runner.sandbox import (
     PACKAGE,
@@ -60,3 +66,22 @@ def plan(python: str, wanted: Setup) -> Launch:
         ),
         layer,
     )  # fmt: skip
+
+
+def start_zygote(
+    command: Sequence[str], setup: Setup, stderr: int | None = None
+) -> "tuple[subprocess.Popen[bytes], socket.socket]":
+    """Start it, and tell it its first message. Returns its process and its control socket.
+
+    stderr: as in `subprocess.Popen`. Raises OSError if it cannot be started.
+    """
+    control, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [*command, str(theirs.fileno())], pass_fds=[theirs.fileno()],
+            env=environment(many_runs=setup.preload), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
+        )  # fmt: skip
+    with contextlib.suppress(OSError):  # that it has ended is heard where it is listened to
+        control.sendall(encode(message_to_json(setup)))
+    return process, control

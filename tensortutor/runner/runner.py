@@ -296,11 +296,10 @@ class Runner:
         with self._lock:
             self._running += 1
             self._cancel_idle()
-            loading = self._zygote is None or self._zygote.ready is None
-        if loading:
-            yield from self._load(stopped)
         for attempt in (1, 2):
-            zygote = self._serving()
+            if self.status.state != "ready":
+                yield from self._load(stopped)
+            zygote = self._serving(stopped)
             try:
                 yield zygote.take(self._device_for(job, zygote))
                 if job.judge is not None:

@@ -23,9 +23,8 @@ from tensortutor.protocol.setup import (
     message_from_json,
     message_to_json,
 )
-from tensortutor.runner.environment import environment
 from tensortutor.runner.errors import NoSandbox, RunnerError
-from tensortutor.runner.launch import Launch, plan
+from tensortutor.runner.launch import Launch, plan, start_zygote
 from tensortutor.runner.sandbox import library_packages
 from tensortutor.transport.mux import MESSAGE, OPEN, Line, Mux
 from tensortutor.transport.orphans import adopt_orphans, await_children
@@ -122,17 +121,9 @@ class Far:
 
     def _start(self, wanted: Setup) -> None:
         launch = plan(sys.executable, wanted)
-        control, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            [*launch.command, str(theirs.fileno())], pass_fds=[theirs.fileno()],
-            env=environment(many_runs=wanted.preload),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
-        theirs.close()
-        self._launch, self._control, self._began = launch, control, time.monotonic()
-        control.sendall(encode(message_to_json(launch.setup)))
-        self._mux.watch(control.fileno(), self._from_zygote)
+        self._launch, self._began = launch, time.monotonic()
+        self._process, self._control = start_zygote(launch.command, launch.setup, subprocess.PIPE)
+        self._mux.watch(self._control.fileno(), self._from_zygote)
 
     # --- from the zygote ---
 
@@ -177,6 +168,7 @@ class Far:
         return PlaceInfo(
             platform.node(), sys.executable, self._launch.layer.name, self._launch.layer.why,
             library_packages(), time.monotonic() - self._began, job, seconds_left(job),
+            os.environ.get("SLURM_JOB_PARTITION", ""),
         )  # fmt: skip
 
     # --- the end ---

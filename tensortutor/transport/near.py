@@ -19,7 +19,7 @@ from tensortutor.protocol.setup import Exited, Failed, Waiting, message_to_json
 from tensortutor.transport.bootstrap import MAGIC, pack, script
 from tensortutor.transport.dial_back import STDIO, Listener
 from tensortutor.transport.mux import CHUNK, MESSAGE, Line, Mux
-from tensortutor.transport.slurm import why_queued
+from tensortutor.transport.slurm import why_ended, why_queued
 
 OLDEST_PYTHON = (3, 10)
 START_S = 60.0
@@ -65,12 +65,12 @@ class Errors:
     def last(self) -> str:
         """The last line that says something, once all has come; "" if there is none.
 
-        Of Slurm's, the one that says why a job was ended: others come after it.
+        Of Slurm's, why a job was ended: other lines come after it.
         """
         self._reader.join(LOOK_S)
         lines = self._tail.decode(errors="replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
-        ended = [line for line in said if "CANCELLED" in line]
+        ended = [why for why in map(why_ended, said) if why]
         return (ended or said or [""])[-1][-300:]
 
 
@@ -221,6 +221,8 @@ class Near:
             hint = " Name an interpreter that is there with --python."
         elif "denied" in said.lower() or "assword" in said or "assphrase" in said:
             hint = " A password cannot be asked for here: use a key, or open a connection first."
+        elif "Host key verification failed" in said:
+            hint = " Connect once by hand, and accept its key if it is the right one."
         elif not said:
             hint = ' It has to run a shell in that place, as "ssh HOST" does.'
         return f"{self._place.name} {what} before Python was started there.{detail}{hint}"

@@ -13,7 +13,6 @@ import os
 import secrets
 import select
 import socket
-import subprocess
 import time
 from collections import deque
 from typing import Any
@@ -29,7 +28,7 @@ from tensortutor.protocol.setup import (
     message_from_json,
     message_to_json,
 )
-from tensortutor.runner.environment import environment
+from tensortutor.runner.launch import start_zygote
 from tensortutor.transport.join_worker import (
     MOST_BYTES,
     OTHERS,
@@ -117,15 +116,8 @@ class SharedWorker:
         wanted = self._commands[session], setup
         if self._serves is None:
             self._serves = wanted
-            self._zygote, theirs = socket.socketpair()
-            with theirs:
-                subprocess.Popen(
-                    [*wanted[0].split("\0"), str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                    env=environment(many_runs=setup.preload), start_new_session=True,
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                )  # fmt: skip
+            _, self._zygote = start_zygote(wanted[0].split("\0"), setup)
             self._decoders[self._zygote] = Decoder()
-            tell(self._zygote, setup)
         if self._serves != wanted:
             tell(session, Failed(OTHER))
         elif self._ready is not None:

@@ -1,4 +1,4 @@
-"""What Slurm says of a job: why it waits, and how long it may still run."""
+"""What Slurm says: why a job waits, how long it may run, why it was ended, how full a queue is."""
 
 import contextlib
 import re
@@ -8,6 +8,15 @@ import subprocess
 ASK_S = 5
 LEFT = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 """As `squeue` writes a time: 1-02:03:04, 02:03:04 or 03:04."""
+ENDED = re.compile(
+    r"\*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+?(?: DUE TO ([A-Z ]+).*)? \*\*\*"
+)
+WHY_ENDED = {
+    None: "it was cancelled",
+    "TIME LIMIT": "its time is over",
+    "PREEMPTION": "another job comes first and takes its place",
+    "NODE FAILURE": "the node has failed",
+}
 
 
 def why_queued(job: str, waited_s: float) -> str:
@@ -25,13 +34,39 @@ def seconds_left(job: str) -> float:
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
+def why_ended(line: str) -> str:
+    """What `srun` writes when Slurm has ended a job, in plain words; "" for another line."""
+    found = ENDED.search(line)
+    if found is None:
+        return ""
+    reason = found[1]
+    return f"Slurm ended the job: {WHY_ENDED.get(reason) or reason.lower()}"
+
+
+def about_queue(partition: str) -> str:
+    """A partition's state, its nodes, its time limit and who waits for it, as far as is said."""
+    nodes = _answer("sinfo", "-h", "-p", partition, "-o", "%a %F %l").split()
+    if len(nodes) != 3:
+        return f"partition {partition}"
+    state, counts, limit = nodes
+    _, idle, _, total = counts.split("/")
+    waiting = len(_answer("squeue", "-h", "-p", partition, "-t", "PENDING").splitlines())
+    return (
+        f"partition {partition}: {state}, {idle} of {total} nodes idle, {waiting} jobs waiting, "
+        f"time limit {limit}"
+    )
+
+
 def _ask(job: str, what: str) -> str:
     """One field of `squeue`, "" if it cannot be had."""
-    if not shutil.which("squeue"):
+    return _answer("squeue", "-h", "-j", job, "-o", what)
+
+
+def _answer(*command: str) -> str:
+    """What a command prints, "" where there is none or it does not answer in time."""
+    if not shutil.which(command[0]):
         return ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            ["squeue", "-h", "-j", job, "-o", what], capture_output=True, text=True, timeout=ASK_S
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ASK_S)
         return done.stdout.strip()
     return ""

@@ -16,7 +16,7 @@ import pytest
 from tensortutor.learner.places import UnknownPlace, find_place
 from tensortutor.learner.settings import read_settings
 from tensortutor.options import Place
-from tensortutor.protocol.events import Notice, Output
+from tensortutor.protocol.events import Finished, Notice, Output
 from tensortutor.protocol.framing import Decoder, encode
 from tensortutor.protocol.jobs import Job
 from tensortutor.protocol.setup import Setup, Waiting, message_from_json, message_to_json
@@ -24,6 +24,7 @@ from tensortutor.runner import Runner, RunnerError, Settings
 from tensortutor.transport import near
 from tensortutor.transport.bootstrap import script
 from tensortutor.transport.near import Near, launch_command
+from tensortutor.transport.slurm import about_queue
 from tensortutor.worker.processes import children
 
 HANGS = ("sh", "-c", "exec sleep 1000")
@@ -74,6 +75,7 @@ def shell(text: str) -> tuple[str, ...]:
         (shell("exit 1"), 'It has to run a shell in that place, as "ssh HOST" does.'),
         (shell("echo 'h: Permission denied (publickey).' >&2"), "A password cannot be asked for"),
         (shell("echo Password: >&2; read word"), "A password cannot be asked for here"),
+        (shell("echo 'Host key verification failed.' >&2"), "Connect once by hand, and accept its"),
         (shell("exec env -u PATH sh"), "started there. It said:"),
         (shell("echo tensortutor-stream python 3 8 /opt/py; exec sleep 9"), "is Python 3.8; 3.10"),
         (HANGS, "the place gave no answer for 0.3 s before Python was started there"),
@@ -254,6 +256,39 @@ def test_places_have_names(tmp_path):
         find_place("env 'a", (), None)
 
 
+ENDS = "slurmstepd-n7: error: *** STEP 5.0 ON n7 CANCELLED AT 2026-11-25T23:37:01{} ***"
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("", "Slurm ended the job: it was cancelled."),
+        (" DUE TO TIME LIMIT", "Slurm ended the job: its time is over."),
+        (" DUE TO PREEMPTION", "Slurm ended the job: another job comes first and takes its place."),
+        (
+            " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
+            "Slurm ended the job: the node has failed.",
+        ),
+        (" DUE TO JOB REQUEUE", "Slurm ended the job: job requeue."),
+    ],
+)
+def test_why_slurm_ended_a_job_is_told_in_plain_words(reason, words):
+    said = failure(Place("gpu", shell(f"echo '{ENDS.format(reason)}' >&2; echo 'srun: x' >&2")))
+    assert said == f"gpu ended before Python was started there. It said: {words}"
+
+
+def test_a_queue_is_described_as_far_as_slurm_answers(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert about_queue("gpu") == "partition gpu"
+    answers = {"sinfo": "up 3/1/0/4 1-00:00:00", "squeue": "5 gpu PD\n6 gpu PD"}
+    for name, text in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{text}'\n")
+        (tmp_path / name).chmod(0o755)
+    assert about_queue("gpu") == (
+        "partition gpu: up, 1 of 4 nodes idle, 2 jobs waiting, time limit 1-00:00:00"
+    )
+
+
 def test_stopping_a_run_takes_back_what_was_asked_for(tmp_path):
     with Runner(Settings(scratch=tmp_path, place=Place("far away", HANGS))) as runner:
         run = runner.start(Job("print(1)"))
@@ -285,6 +320,28 @@ def test_a_lost_connection_is_told_and_the_next_run_asks_for_a_new_one(tmp_path,
             "again\n"
         ]
         assert runner.status.place.interpreter == sys.executable
+
+
+ONCE = 'if [ -e "$0" ]; then exec sleep 1000; fi; touch "$0"; exec "$@"'
+
+
+def test_a_new_place_is_waited_for_until_the_run_is_stopped(tmp_path, cache):
+    """The first one is there and is lost; the second one never comes."""
+    launch = ("sh", "-c", ONCE, str(tmp_path / "was here"), "env", cache)
+    place = Place("the place", launch, python=sys.executable)
+    with Runner(Settings(scratch=tmp_path / "s", device="cpu", place=place)) as runner:
+        runner.prepare()
+        (far,) = children(runner._zygote._process.pid)
+        os.kill(int(far), signal.SIGKILL)
+        while runner.status.state == "ready":
+            time.sleep(0.01)
+        run = runner.start(Job("print(1)"))
+        events = []
+        for event in run:
+            events.append(event)
+            run.stop()
+        assert [type(event) for event in events] == [Notice, Finished]
+        assert events[-1].outcome == "stopped"
 
 
 def test_a_folder_of_ones_own_that_is_not_there_is_named(tmp_path, cache):
