@@ -23,10 +23,10 @@ NATURAL_ROWS = 24
 LEAST_ROWS, LEAST_COLUMNS, ROOMY_ROWS = 4, 12, 7
 NO_AREA = -1
 BAND_LETTERS = "0123456789abcdef"
+"""What a band is called where there are no colours."""
 LINE, ASCII_LINE = "·", "."
 LETTER_EVERY = 7
 """A contour line has its letter every so many columns, and is thin between: paths stand out."""
-"""What a band is called where there are no colours."""
 COARSER = 2
 """Bands that are drawn as one where there are no colours: lines need room between them."""
 TEXTURES = " .:-=~_'`,;!|/^\""
