@@ -29,6 +29,8 @@ QUEUE_EVERY_S = 5.0
 FLUSH_S = 2.0
 CLEAN_UP_S = 6.0
 """Longer than a far end takes to end what it has started. The host does not wait for that."""
+TERM_S = 10.0
+"""For a launch command that was told to end: an srun that is killed leaves its job in the queue."""
 MOST_TAIL = 4096
 QUEUED = re.compile(rb"job (\d+) queued and waiting for resources")
 ALLOCATED = re.compile(rb"job \d+ has been allocated resources")
@@ -322,7 +324,7 @@ def end(process: "subprocess.Popen[bytes]", patience_s: float) -> None:
         assert end is not None
         with contextlib.suppress(OSError):
             end.close()
-    for wait_s, how in ((patience_s, signal.SIGTERM), (1.0, signal.SIGKILL), (1.0, None)):
+    for wait_s, how in ((patience_s, signal.SIGTERM), (TERM_S, signal.SIGKILL), (1.0, None)):
         try:
             process.wait(wait_s)
             return
