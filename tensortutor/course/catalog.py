@@ -4,11 +4,17 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensortutor.course.course_toml import Entry, read_contents
-from tensortutor.course.frontmatter import FrontMatter, read_front_matter, requires_line
+from tensortutor.course.frontmatter import (
+    FrontMatter,
+    minutes_of,
+    read_front_matter,
+    requires_line,
+)
 from tensortutor.course.model import Chapter, Course, Lesson
 from tensortutor.course.prerequisites import continued_problem, prerequisite_problems
 from tensortutor.course.problems import CourseError, Problem, Report, listed, nearest
@@ -106,9 +112,10 @@ def _front_matter_only(
     name = path.relative_to(root).as_posix()
     report = Report(name)
     data = read_course_file(path, report)
-    front = FrontMatter()
+    front, text, start = FrontMatter(), "", 0
     if data is not None:
-        front, _ = read_front_matter(data.decode("utf-8", "replace"), report)
+        text = data.decode("utf-8", "replace")
+        front, start = read_front_matter(text, report)
 
     def read() -> Lesson:
         from tensortutor.course.parse import parse_lesson  # not before a lesson is opened
@@ -129,7 +136,9 @@ def _front_matter_only(
         return read_shows(_check_file_of(root, path))
 
     known = {**vars(front), "continued": before.get(front.continues)}
-    return Lesson.later(read, shows, id=id, path=path, **known), report.problems
+    del known["minutes"]
+    minutes = partial(minutes_of, front, text, start)
+    return Lesson.later(read, shows, minutes, id=id, path=path, **known), report.problems
 
 
 def load_course(root: Path, *, thorough: bool = False) -> Course:

@@ -71,13 +71,16 @@ LIMIT_KEYS = {name: Key(one.fits, one.words, required=False) for name, one in LI
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """What a lesson says about itself, with blanks where it says nothing that fits."""
+    """What a lesson says about itself, with blanks where it says nothing that fits.
+
+    minutes: as stated; 0 where they are to be computed, as in the second edition.
+    """
 
     title: str = ""
     goal: str = ""
     requires: tuple[str, ...] = ()
     continues: str = ""
-    minutes: int = 1
+    minutes: int = 0
     device: str = "any"
     limits: tuple[tuple[str, float], ...] = ()
     edition: int = 1
@@ -105,8 +108,13 @@ def read_front_matter(text: str, report: Report) -> tuple[FrontMatter, int]:
     values["requires"] = tuple(values.get("requires", ()))
     values["limits"] = tuple((name, float(value)) for name, value in limits.items())
     if values.get("edition") == 2:
-        values["minutes"] = reading_minutes("\n".join(lines[end + 1 :]))
+        values.pop("minutes", None)
     return FrontMatter(**values), end + 1
+
+
+def minutes_of(front: FrontMatter, text: str, start: int) -> int:
+    """How long the lesson in `text` takes, whose front matter ends before line `start`."""
+    return front.minutes or reading_minutes("\n".join(text.split("\n")[start:]))
 
 
 def _check_edition(table: dict[str, Any], line_of: Callable[[str], int], report: Report) -> None:

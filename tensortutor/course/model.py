@@ -24,8 +24,8 @@ class Lesson:
     id of the lesson whose program its exercise goes on with, or ""; continued: that lesson, None as
     well if the course has none of this id before this one.
 
-    A lesson made by `later` reads its steps, its judge and what it shows when they are first asked
-    for: the list of lessons needs none of them.
+    A lesson made by `later` reads its steps, its judge and what it shows, and computes its minutes,
+    when they are first asked for: the list of chapters needs none of them.
     """
 
     id: str
@@ -48,25 +48,30 @@ class Lesson:
         cls,
         read: Callable[[], Lesson],
         read_shows: Callable[[], tuple[str, ...]] = tuple,
+        count_minutes: Callable[[], int] = int,
         **known: Any,
     ) -> Lesson:
-        """A lesson of which all but steps and judge is known; `read` gives the whole lesson.
+        """A lesson of which the front matter is known; `read` gives the whole lesson.
 
         Asking for steps or judge raises what `read` raises. read_shows: gives `shows` without them.
+        count_minutes: gives `minutes`, where they are not among the known.
         """
         lesson = object.__new__(cls)
         # Straight into the instance: a frozen dataclass refuses assignments, its own too.
-        vars(lesson).update(known, _read=read, _read_shows=read_shows)
+        vars(lesson).update(known, _read=read, _read_shows=read_shows, _count_minutes=count_minutes)
         return lesson
 
     def __getattr__(self, name: str) -> Any:
         # Called only for what is not there yet.
-        read = vars(self).get("_read")
-        if read is None or name not in ("steps", "judge"):
+        kept = vars(self)
+        if "_read" in kept and name == "minutes":
+            kept["minutes"] = kept["_count_minutes"]()
+        elif "_read" in kept and name in ("steps", "judge"):
+            whole = kept["_read"]()
+            kept.update(steps=whole.steps, judge=whole.judge)
+        else:
             raise AttributeError(name)
-        whole = read()
-        vars(self).update(steps=whole.steps, judge=whole.judge)
-        return vars(self)[name]
+        return kept[name]
 
     @property
     def shows(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from tensortutor.course.check_file import CheckFile
 from tensortutor.course.check_file_reader import defined_names, parse_python
 from tensortutor.course.cuda_outputs import with_cuda_outputs
 from tensortutor.course.fences import Fence, Heading, Piece, scan
-from tensortutor.course.frontmatter import read_front_matter
+from tensortutor.course.frontmatter import minutes_of, read_front_matter
 from tensortutor.course.material import Step
 from tensortutor.course.model import JUDGED, Lesson
 from tensortutor.course.problems import Problem, Report, decode, listed, nearest
@@ -40,7 +40,7 @@ def parse_lesson(
         goal=front.goal,
         requires=front.requires,
         continues=front.continues,
-        minutes=front.minutes,
+        minutes=minutes_of(front, text, start),
         edition=front.edition,
         long=front.long,
         device=front.device,
