@@ -20,7 +20,9 @@ from tensortutor.protocol.layers import LAYERS
 
 INTERRUPTED, BROKEN_PIPE, MISUSE = 130, 141, 2
 LESSON = re.compile(r"[a-z0-9_]+/[a-z0-9_]+|\d+\.\d+")
-"""A first word that is a lesson's id or number, which no command's name can be."""
+"""A lesson's id or number in the place of a command, which no command's name can be."""
+VALUED = ("--course", "--device", "--sandbox", "--python", "--on", "--lesson")
+"""The options with a value that may stand before it."""
 
 
 def commands() -> Sequence[Command]:
@@ -89,8 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says. Returns the exit status."""
     try:
         words = sys.argv[1:] if argv is None else argv
-        if words and LESSON.fullmatch(words[0]):
-            words = ["--lesson", *words]
+        words = with_lesson(words)
         arguments = parser(commands() if words else ()).parse_args(words)
         if arguments.ascii:
             os.environ["TENSORTUTOR_ASCII"] = "1"
@@ -108,6 +109,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"tensortutor: {error.strerror or error}", file=sys.stderr)
         return MISUSE
     return status
+
+
+def with_lesson(words: Sequence[str]) -> Sequence[str]:
+    """What was typed, with --lesson before a lesson that stands in the place of a command."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] in VALUED else 1
+    if place < len(words) and LESSON.fullmatch(words[place]):
+        return [*words[:place], "--lesson", *words[place:]]
+    return words
 
 
 def perform(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,8 @@
-"""The command line as people use it: in a process of its own, with a real worker."""
+"""The command line as people use it, with a real worker."""
 
+import atexit
 import fcntl
+import io
 import json
 import os
 import pty
@@ -12,9 +14,12 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, redirect_stderr, redirect_stdout
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +27,21 @@ import pytest
 
 from tensortutor import __version__
 from tensortutor.cli import main
+from tensortutor.commands.session import Session
 from tensortutor.course.catalog import find_lesson, load_course
 from tensortutor.learner.answers import shown
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
 from tensortutor.learner.skipping import question_of
-from tensortutor.runner import versions
+from tensortutor.options import AppOptions
+from tensortutor.runner import Runner, Settings, versions
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = ROOT / "tests" / "course" / "data" / "tiny"
 MEANS, REPAIR = "basics/means", "repairs/lost_dim"
 RIGHT = "def centre(x):\n    return x - x.mean(dim=1, keepdim=True)\n"
 COMMAND = [sys.executable, "-m", "tensortutor"]
+OWN_RUNNER = Session.runner
 NEVER_S = 120
 COMMANDS = (
     "list", "show", "next", "run", "check", "answer", "explain", "hint", "reset", "where",
@@ -42,14 +50,60 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@cache
+def shared_runner() -> Runner:
+    """A Runner for all commands of this process: each of its own takes seconds to start."""
+    folder = tempfile.TemporaryDirectory(prefix="scratch-")
+    runner = Runner(Settings(scratch=Path(folder.name), device="cpu"))
+    runner.prepare()
+    atexit.register(folder.cleanup)
+    atexit.register(runner.close)
+    return runner
+
+
+def runner_of(session: Session, *, preload: bool = False) -> Runner:
+    """The shared Runner, or, for a command that asks for another place or device, its own."""
+    options = session.options
+    if replace(options, course=None, lesson=None) == AppOptions():
+        return shared_runner()
+    return OWN_RUNNER(session, preload=preload)
+
+
 def tensortutor(
     *arguments: str, course: Path | None = TINY, **settings: Any
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the command line on the tiny course, without a terminal."""
-    options = ["--course", str(course)] if course else []
+    """Run the command line on the tiny course, without a terminal.
+
+    In this process, with the shared Runner; in a process of its own where something is asked of it
+    (settings: of subprocess.run).
+    """
+    words = [*(["--course", str(course)] if course else []), *arguments]
+    if settings:
+        return process(*words, **settings)
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open(os.devnull) as nothing,
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        patch.setattr(Session, "runner", runner_of)
+        patch.setattr(sys, "stdin", nothing)
+        patch.delenv("TENSORTUTOR_ASCII", raising=False)
+        patch.chdir(ROOT)
+        try:
+            status = main(words)
+        except SystemExit as left:
+            status = left.code if isinstance(left.code, int) else 1
+    written = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(words, status, *written)
+
+
+def process(*words: str, **settings: Any) -> "subprocess.CompletedProcess[str]":
+    """Run the command line in a process of its own."""
     settings.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.run(
-        [*COMMAND, *options, *arguments],
+        [*COMMAND, *words],
         cwd=ROOT,
         capture_output=True,
         encoding="utf-8",
@@ -966,12 +1020,14 @@ def test_without_a_terminal_the_app_names_the_commands() -> None:
     refused(tensortutor(), "needs a terminal", "tensortutor list, show, next, run, check")
 
 
-@pytest.mark.parametrize("words", [("--lesson", "basics/meens"), ("basics/meens",), ("1.9",)])
-def test_an_unknown_lesson_keeps_the_app_from_starting(words: tuple[str, ...]) -> None:
-    code, screen = on_terminal([*words, "--course", str(TINY)])
+@pytest.mark.parametrize(
+    "words", ["--lesson basics/meens", "basics/meens", "1.9", "--device cpu --ascii 1.9"]
+)
+def test_an_unknown_lesson_keeps_the_app_from_starting(words: str) -> None:
+    code, screen = on_terminal([*words.split(), "--course", str(TINY)])
     assert code == 2
     assert screen.startswith("tensortutor: There is no lesson ")
-    assert words[-1] in screen
+    assert words.split()[-1] in screen
 
 
 def test_a_file_without_end_is_refused(tmp_path: Path) -> None:

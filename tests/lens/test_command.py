@@ -1,11 +1,9 @@
-"""`tensortutor run --lens` and `--profile`, in a process of their own."""
+"""`tensortutor run --lens` and `--profile`."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.test_cli import tensortutor
+
 PROGRAM = """import torch
 from torch import nn
 model = nn.Linear(2, 1)
@@ -22,10 +20,7 @@ wrong = x + torch.ones(3)
 def run(tmp_path, *options):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    return subprocess.run(
-        [sys.executable, "-m", "tensortutor", "run", *options, str(file)],
-        cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return tensortutor("run", *options, str(file), course=None)
 
 
 def test_the_lens_is_shown_after_the_programs_output(tmp_path):

@@ -5,7 +5,7 @@ import json
 import typing
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensortutor.protocol.events import (
@@ -33,6 +33,7 @@ def test_every_event_has_a_name_on_the_wire():
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_an_event_crosses_the_wire_unchanged(kind):
+    @settings(max_examples=30)  # of each of some forty kinds
     @given(messages(kind))
     def crosses(event):
         (message,) = Decoder().feed(encode(event_to_json(event)))
