@@ -23,6 +23,8 @@ COLOURS = (
 )  # fmt: skip
 SIGNS = "o^sDvP*X"
 MOST_CELLS = (16, 24)
+LEAST_POINTS = 5.0
+"""Values in smaller print would not be legible."""
 MOST_BLOCKS = 8
 MOST_BOXES = 24
 FRAMES = ("#ff00aa", "#ff8800", "#00aa44", "#0066ff", "#aa00ff", "#886600", "#008888", "#444444")
@@ -212,6 +214,7 @@ def grid(tensor: Any, marks: Any = None, caption: str | None = None, *, title: s
         ends = (finite.min().item(), finite.max().item()) if finite.numel() else (0.0, 1.0)
         patches = import_module("matplotlib.patches")
         size = min(10.0, 200.0 / (cells.shape[2] * len(cells)))
+        is_written = size >= LEAST_POINTS
         if ends[0] < 0 < ends[1]:  # zero in the middle of the colours, as in the tutor
             ends = (-max(-ends[0], ends[1]), max(-ends[0], ends[1]))
         for number, axes in enumerate(blocks):
@@ -219,11 +222,15 @@ def grid(tensor: Any, marks: Any = None, caption: str | None = None, *, title: s
             axes.imshow(shades[number].numpy(), vmin=ends[0], vmax=ends[1], cmap=colours)
             for row in range(cells.shape[1]):
                 for column in range(cells.shape[2]):
+                    text = next(texts) if is_written else ""
                     value = shades[number, row, column].item()
                     share = (value - ends[0]) / ((ends[1] - ends[0]) or 1.0)
                     is_dark = share < 0.5 if colours == "viridis" else not 0.15 < share < 0.85
-                    axes.text(column, row, next(texts), ha="center", va="center", fontsize=size,
-                              color="white" if is_dark else "black")  # fmt: skip
+                    if text:  # not in the layout: a thousand of them would take it seconds
+                        axes.text(
+                            column, row, text, ha="center", va="center", fontsize=size,
+                            color="white" if is_dark else "black", in_layout=False,
+                        )  # fmt: skip
                     for mark, (label, mask) in enumerate(chosen.items()):
                         if mask[number, row, column]:
                             frame = FRAMES[mark % len(FRAMES)]
