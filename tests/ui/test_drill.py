@@ -58,7 +58,8 @@ async def test_a_due_drill_is_drawn_and_a_line_is_judged(drilled, until, runner_
         assert "expected" in said
         said = await judged(pilot, until, "x[:, [-1, -2]]")
         assert "Right. Also right: x[:, -2:].flip(1)" in said
-        (row, _) = drilled.progress.all_answers()
+        await until(pilot, lambda: len(drilled.progress.all_answers()) == 2)
+        row = drilled.progress.all_answers()[0]
         assert row[0] == "drill:basics/last_columns"
         await pilot.press("f8")
         await until(pilot, lambda: screen.card is None)
