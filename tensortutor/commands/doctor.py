@@ -17,7 +17,7 @@ from tensortutor.learner.errors import StorageError
 from tensortutor.learner.formatting import find_ruff
 from tensortutor.learner.scratch import scratch_use
 from tensortutor.protocol.layers import FULL
-from tensortutor.transport.slurm import about_queue
+from tensortutor.transport.slurm import queue_summary
 
 if TYPE_CHECKING:
     from tensortutor.runner import Device
@@ -188,7 +188,7 @@ def pytorch(session: Session) -> Iterator[Finding]:
         value = f"{place.host}{job}, PyTorch was loaded in {place.load_s:.1f} s"
         yield Finding("place", "ok", value)
         if place.partition:
-            yield Finding("queue", "ok", about_queue(place.partition))
+            yield Finding("queue", "ok", queue_summary(place.partition))
     value = f"{status.torch}, Python {status.python}, {interpreter}"
     yield Finding("pytorch", "note" if status.caution else "ok", value, status.caution)
     for one in status.devices:

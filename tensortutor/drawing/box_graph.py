@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
+from statistics import fmean
 
 from tensortutor.drawing.spans import Look, Row, Span, clean, clip, cut, text_of, width_of, wrap
 from tensortutor.protocol.drawings import Box, BoxGraph
@@ -13,6 +14,7 @@ LINES = {3: "─", 12: "│", 10: "┌", 9: "┐", 6: "└", 5: "┘", 11: "┬"
 CORNERS, ASCII_CORNERS = "┌─┐│└┘", "+-+|++"
 
 SHIFTS = (1, -1, 2, -2)
+"""Rows by which a layer may be moved, tried in this order."""
 
 Item = tuple[int, int]
 """A box, or a box's line on its way through a layer: the number of the box, and the layer."""
@@ -29,12 +31,12 @@ def box_graph_rows(
     tail: list[Row] = [[Span(line)] for line in wrap(clean(graph.caption, look).split(), width)]
     room = height - len(head) - len(tail)
     for gap in (2, 1):
-        picture = Layout(graph, look, gap).rows()
+        picture = GraphLayout(graph, look, gap).rows()
         fits = all(width_of(text_of(row)) <= width for row in picture)
         if fits:
             break
     if not fits or len(picture) > room:
-        picture = list(listed(graph, width, look))
+        picture = list(box_list(graph, width, look))
     if len(picture) > room:
         head, tail = [], []
     return [*head, *picture, *tail][: max(height, 1)]
@@ -45,7 +47,7 @@ def natural_height(graph: BoxGraph, width: int, look: Look) -> int:
     return len(box_graph_rows(graph, width, 10_000, look))
 
 
-def listed(graph: BoxGraph, width: int, look: Look) -> Iterator[Row]:
+def box_list(graph: BoxGraph, width: int, look: Look) -> Iterator[Row]:
     """A line for each box: its name, what stands in it, what it is computed from."""
     names = [clean(box.name, look) for box in graph.boxes]
     size = max(map(width_of, names), default=0)
@@ -55,7 +57,7 @@ def listed(graph: BoxGraph, width: int, look: Look) -> Iterator[Row]:
         yield cut([Span(f"{name}{' ' * (size - width_of(name))}  {'   '.join(words)}")], width)
 
 
-class Layout:
+class GraphLayout:
     """Where each box and each line stands. gap: columns from one upright line to the next."""
 
     def __init__(self, graph: BoxGraph, look: Look, gap: int) -> None:
@@ -123,8 +125,11 @@ class Layout:
             places: dict[Item, float] = {}
             for items in order:
                 places |= {item: float(n) for n, item in enumerate(items)}
-                wanted = {item: mean([places[o] for o in joined.get(item, []) if o in places],
-                                     places[item]) for item in items}  # fmt: skip
+                wanted = {
+                    item: fmean([places[o] for o in joined.get(item, ()) if o in places]
+                                or [places[item]])
+                    for item in items
+                }  # fmt: skip
                 items.sort(key=wanted.__getitem__)
                 places |= {item: float(n) for n, item in enumerate(items)}
         return layers
@@ -143,7 +148,7 @@ class Layout:
                 for item in items:
                     tops[item] = row
                     row += self._height(item)
-                if layer == 0 or in_tracks(*self._nets(layer - 1, tops)) is not None:
+                if layer == 0 or line_order(*self._nets(layer - 1, tops)) is not None:
                     break
         first = min(tops.values(), default=0)
         return {item: row - first for item, row in tops.items()}
@@ -199,7 +204,7 @@ class Layout:
     def _draw_channel(self, layer: int, left: int) -> int:
         """The lines from this layer to the next. Returns the column where that one begins."""
         starts, ends = self._nets(layer, self._tops)
-        order = in_tracks(starts, ends) or list(starts)
+        order = line_order(starts, ends) or list(starts)
         right = left + self._gap * len(order) + 2
         cells: dict[Place, dict[Item | int, int]] = {}
 
@@ -261,7 +266,7 @@ def depths_of(boxes: Sequence[Box], users: Mapping[int, Sequence[int]]) -> list[
     ]
 
 
-def in_tracks(
+def line_order(
     starts: Mapping[Item, int], ends: Mapping[Item, Mapping[int, bool]]
 ) -> list[Item] | None:
     """An order from left to right of the upright lines in which none runs along another's row.
@@ -278,8 +283,3 @@ def in_tracks(
         waiting.remove(free)
         order.append(free)
     return order
-
-
-def mean(values: Sequence[float], otherwise: float) -> float:
-    """The mean, or another number where there is no value."""
-    return sum(values) / len(values) if values else otherwise

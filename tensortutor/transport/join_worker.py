@@ -33,12 +33,12 @@ def owner_of(connection: socket.socket) -> int:
     return int(struct.unpack("3i", said)[1])
 
 
-def lock_of(path: str) -> str:
+def lock_path(path: str) -> str:
     """The file beside a worker's socket that it keeps locked, and its secret in."""
     return f"{path}.lock"
 
 
-def is_taken(path: str) -> bool:
+def is_other_file(path: str) -> bool:
     """Whether something is there that is no socket: a file of somebody's, which must stay."""
     try:
         return not stat.S_ISSOCK(os.lstat(path).st_mode)
@@ -53,11 +53,11 @@ def join(path: str, command: bytes, control: int) -> bool:
             connection.connect(path)
             if owner_of(connection) != os.getuid():
                 sys.exit(f"the worker at {path} is another user's")
-            secret = Path(lock_of(path)).read_bytes()
+            secret = Path(lock_path(path)).read_bytes()
             socket.send_fds(connection, [secret + command], [control])
             return bool(connection.recv(1))
     except (FileNotFoundError, ConnectionError):
-        if is_taken(path):
+        if is_other_file(path):
             sys.exit(f"{path} leads to no worker: {TAKEN}")
         return False  # nobody is there yet, or was about to end
     except OSError as error:

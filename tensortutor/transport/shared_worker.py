@@ -34,8 +34,8 @@ from tensortutor.transport.join_worker import (
     OTHERS,
     SECRET_BYTES,
     TAKEN,
-    is_taken,
-    lock_of,
+    is_other_file,
+    lock_path,
     owner_of,
 )
 
@@ -150,12 +150,12 @@ def tell(control: socket.socket, message: object) -> None:
 
 def listen(path: str, idle_s: float = IDLE_S) -> None:
     """Be the worker at this socket. Raises BlockingIOError where there is one, or OSError."""
-    if is_taken(path):
+    if is_other_file(path):
         raise FileExistsError(errno.EEXIST, TAKEN, path)
     os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
-    lock = os.open(lock_of(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    lock = os.open(lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     if os.fstat(lock).st_size not in (0, SECRET_BYTES):
-        raise FileExistsError(errno.EEXIST, f"{lock_of(path)} is no worker's", lock_of(path))
+        raise FileExistsError(errno.EEXIST, f"{lock_path(path)} is no worker's", lock_path(path))
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     secret = secrets.token_bytes(SECRET_BYTES)
     os.pwrite(lock, secret, 0)

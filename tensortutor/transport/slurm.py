@@ -43,7 +43,7 @@ def why_ended(line: str) -> str:
     return f"Slurm ended the job: {WHY_ENDED.get(reason) or reason.lower()}"
 
 
-def about_queue(partition: str) -> str:
+def queue_summary(partition: str) -> str:
     """A partition's state, its nodes, its time limit and who waits for it, as far as is said."""
     nodes = _answer("sinfo", "-h", "-p", partition, "-o", "%a %F %l").split()
     if len(nodes) != 3:

@@ -69,7 +69,7 @@ def entries(
     return found
 
 
-def rows_of(
+def standing_rows(
     shown: Sequence[Entry], names: Mapping[str, str], unfolded: frozenset[str], width: int
 ) -> list[Content]:
     """All rows. A column is shown where the longest title leaves room for it.
@@ -127,7 +127,7 @@ def chapter_row(one: ChapterStanding, left: Content, longest: int, width: int) -
         Content((f"{well} well" if one.passed else "").rjust(8)),
         Content.styled(time(one.seconds).rjust(12), "$foreground 66%"),
     ]
-    return row(left, fitting(right, CHAPTER_KEEPS, width - longest), width)
+    return row(left, columns_that_fit(right, CHAPTER_KEEPS, width - longest), width)
 
 
 def lesson_row(one: Standing, left: Content, longest: int, width: int) -> Content:
@@ -138,10 +138,10 @@ def lesson_row(one: Standing, left: Content, longest: int, width: int) -> Conten
         Content.styled(counted(one.attempts, "check").rjust(10), "$foreground 66%"),
         Content.styled(time(one.seconds).rjust(12), "$foreground 66%"),
     ]
-    return row(left, fitting(right, LESSON_KEEPS, width - longest), width)
+    return row(left, columns_that_fit(right, LESSON_KEEPS, width - longest), width)
 
 
-def fitting(columns: Sequence[Content], keep: Sequence[int], room: int) -> Content:
+def columns_that_fit(columns: Sequence[Content], keep: Sequence[int], room: int) -> Content:
     """The columns that fit into so many cells, in their order; the first of `keep` always."""
     kept: list[int] = []
     for number in keep:

@@ -24,7 +24,7 @@ from tensortutor.runner import Runner, RunnerError, Settings
 from tensortutor.transport import near
 from tensortutor.transport.bootstrap import script
 from tensortutor.transport.near import Near, launch_command
-from tensortutor.transport.slurm import about_queue
+from tensortutor.transport.slurm import queue_summary
 from tensortutor.worker.processes import children
 
 HANGS = ("sh", "-c", "exec sleep 1000")
@@ -279,12 +279,12 @@ def test_why_slurm_ended_a_job_is_told_in_plain_words(reason, words):
 
 def test_a_queue_is_described_as_far_as_slurm_answers(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert about_queue("gpu") == "partition gpu"
+    assert queue_summary("gpu") == "partition gpu"
     answers = {"sinfo": "up 3/1/0/4 1-00:00:00", "squeue": "5 gpu PD\n6 gpu PD"}
     for name, text in answers.items():
         (tmp_path / name).write_text(f"#!/bin/sh\necho '{text}'\n")
         (tmp_path / name).chmod(0o755)
-    assert about_queue("gpu") == (
+    assert queue_summary("gpu") == (
         "partition gpu: up, 1 of 4 nodes idle, 2 jobs waiting, time limit 1-00:00:00"
     )
 

@@ -5,7 +5,7 @@ import pytest
 from tensortutor.course.catalog import find_course, open_course
 from tensortutor.learner.mastery import standings
 from tensortutor.ui.app import TutorApp
-from tensortutor.ui.progress_rows import KINDS, entries, mark, rows_of
+from tensortutor.ui.progress_rows import KINDS, entries, mark, standing_rows
 from tensortutor.ui.screens.dialogs import Confirm
 from tensortutor.ui.screens.progress import ProgressScreen
 from tensortutor.ui.terminal import symbols
@@ -139,7 +139,7 @@ def test_rows_fit_and_each_level_has_a_sign_of_its_own(worked, monkeypatch):
         unfolded = frozenset({"autograd", "tensors"})
         shown = entries(found, KINDS[0], unfolded)
         names = {lesson.lesson.id: "1.1 x" for one in found for lesson in one.lessons}
-        rows = rows_of(shown, names, unfolded, width)
+        rows = standing_rows(shown, names, unfolded, width)
         assert [row.cell_length for row in rows] == [width] * len(shown)
     for signs in (symbols.UNICODE, symbols.ASCII):
         monkeypatch.setattr(symbols, "current", lambda signs=signs: signs)

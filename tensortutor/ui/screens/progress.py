@@ -23,7 +23,7 @@ from tensortutor.ui.progress_rows import (
     about_lesson,
     entries,
     overall,
-    rows_of,
+    standing_rows,
 )
 from tensortutor.ui.screens.base import TutorScreen
 from tensortutor.ui.screens.dialogs import Confirm
@@ -109,7 +109,7 @@ class ProgressScreen(TutorScreen):
             for one in self._entries
             if isinstance(one, Standing)
         }
-        drawn = rows_of(self._entries, names, self._unfolded, width)
+        drawn = standing_rows(self._entries, names, self._unfolded, width)
         rows.add_options(Option(row) for row in drawn)
         if self._entries:
             rows.highlighted = min(before or 0, len(self._entries) - 1)
