@@ -83,13 +83,15 @@ def as_tensor(value: Any, function: str) -> torch.Tensor:
 
 
 def calling_line() -> str:
-    """The line of the program that has called `image` or `show`: its number and its text."""
+    """The line of the program that has called, as a title: its number and its text, cut if long."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(OWN_MODULES):
         frame = frame.f_back
     source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    if len(source) > LONGEST_SOURCE:
+        source = f"{source[: LONGEST_SOURCE - 3]}..."
     where = f"line {frame.f_lineno}"
-    return f"{where}: {source[:LONGEST_SOURCE]}" if source else where
+    return f"{where}: {source}" if source else where
 
 
 def draw(kind: str, title: str, tensor: torch.Tensor, make: Callable[[], Shown]) -> None:

@@ -186,6 +186,13 @@ def test_pictures_are_named_by_their_line(sent, new_display, clock):
     assert "[4]" in sent[-1].caption
 
 
+def test_a_title_made_of_a_long_line_shows_that_it_is_cut(sent):
+    image(torch.eye(2) * torch.tensor([[0.125, 0.25], [0.375, 0.5]]) + torch.eye(2) / 3 - 0.0625)
+    (picture,) = sent
+    _, line = picture.title.split(": ")
+    assert line == "image(torch.eye(2) * torch.tensor([[0.125, 0.25], [0.375,..."
+
+
 def test_a_program_that_watches_its_calls_does_not_see_ours(sent):
     calls = []
 
