@@ -6,6 +6,7 @@ its own.
 """
 
 import contextlib
+import glob
 import os
 import resource
 import shutil
@@ -36,6 +37,8 @@ WRITABLE_DEVICES = (
     "/dev/urandom",
     "/dev/tty",
 )
+GPU_DEVICES = "/dev/nvidia*"
+"""What NVIDIA's driver is spoken to through: opened again by each process that uses a GPU."""
 
 
 def isolate(layer: str) -> bool:
@@ -104,7 +107,7 @@ class Confinement:
                 self._landlock.allow(path)
             for path in self._setup.writable:
                 self._landlock.allow(path, write=True, make=True)
-            for path in WRITABLE_DEVICES:
+            for path in (*WRITABLE_DEVICES, *glob.glob(GPU_DEVICES)):
                 self._landlock.allow(path, write=True)
             self._landlock.allow("/dev/shm", write=True, make=True)
             self._landlock.allow("/proc/self", write=True)

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import sys
 import time
+import traceback
 from pathlib import Path
 
 from tests.gpu.kit import Kit, about_machine, use_wheels
@@ -48,12 +49,23 @@ def main(arguments: list[str] | None = None) -> int:
         if begun > deadline:
             kit.skip(section, f"the {options.minutes:g} minutes were over")
         else:
-            importlib.import_module(f"tests.gpu.sections.{section}").main(kit, deadline)
+            run_section(kit, section, deadline)
         report.seconds[section] = time.monotonic() - begun
     report.say("\n" + report.table())
     report.write(options.json)
     report.say(f"\nEverything as JSON: {options.json}")
     return 1 if report.failed else 0
+
+
+def run_section(kit: Kit, section: str, deadline: float) -> None:
+    """Run a section. One that breaks is reported and keeps no other from its turn."""
+    try:
+        importlib.import_module(f"tests.gpu.sections.{section}").main(kit, deadline)
+    except ModuleNotFoundError as error:
+        kit.skip(section, f"the package {error.name!r} is missing (tests/gpu/README.md)")
+    except Exception as error:
+        traceback.print_exc()
+        kit.ok(section, False, f"ended early by {type(error).__name__}: {error}")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -14,6 +14,12 @@ import torch
 a = torch.randn(256, 256, device=device)
 print(device, torch.allclose((a @ a).cpu(), a.cpu() @ a.cpu(), rtol=1e-3, atol=1e-2))
 """
+CHILD_USES_DEVICE = """
+import subprocess, sys
+code = f"import torch; print(int(torch.ones(8, 8, device={str(device)!r}).sum()))"
+done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+print(done.stdout.strip() or done.stderr.strip().splitlines()[-1])
+"""
 COMPILES = """
 import torch
 f = torch.compile(lambda x: torch.relu(x) * 2 + 1)
@@ -36,6 +42,9 @@ def main(kit: Kit, deadline: float) -> None:
                 said = used.record.stdout.strip() or used.last_line
                 good = said.endswith("True") and used.layer == layer
                 kit.ok(f"{layer}: a product on {kit.device}", good, f"{said}; layer {used.layer}")
+                made = run(runner, CHILD_USES_DEVICE, wall_s=120)
+                said = made.record.stdout.strip() or made.last_line
+                kit.ok(f"{layer}: a program that it starts", said == "64", said)
                 _hides(kit, runner, layer)
                 if not kit.quick:
                     made = run(runner, COMPILES, wall_s=120)
