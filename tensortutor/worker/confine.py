@@ -107,10 +107,16 @@ class Confinement:
                 self._landlock.allow(path)
             for path in self._setup.writable:
                 self._landlock.allow(path, write=True, make=True)
-            for path in (*WRITABLE_DEVICES, *glob.glob(GPU_DEVICES)):
+            for path in WRITABLE_DEVICES:
                 self._landlock.allow(path, write=True)
             self._landlock.allow("/dev/shm", write=True, make=True)
-            self._landlock.allow("/proc/self", write=True)
+            nodes = glob.glob(GPU_DEVICES)
+            for path in nodes:
+                self._landlock.allow(path, write=True)
+            # CUDA names its threads in /proc, also in processes that are yet to come. Root could
+            # change the kernel's settings there: root's programs use the GPU in this process alone.
+            everywhere = bool(nodes) and os.getuid() != 0
+            self._landlock.allow("/proc" if everywhere else "/proc/self", write=True)
             self._landlock.allow(self.folder, write=True, make=True)
 
     def shut(self, scratch: str, limits: Limits, *, network: bool = False) -> str:
@@ -186,13 +192,41 @@ class Confinement:
 
 
 def mount_proc() -> None:
-    """A /proc of this PID namespace, read-only: root could write the kernel's settings there."""
-    strict = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC | kernel.MS_RDONLY
+    """A /proc of this PID namespace, where nothing but a process's own files can be changed.
+
+    Those must be open to writing: CUDA names its threads there, and fails where it cannot. What is
+    not about processes belongs to root, who could write the kernel's settings: then it is made
+    read-only.
+    """
+    flags = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    again = kernel.MS_BIND | kernel.MS_REMOUNT | kernel.MS_RDONLY
     try:
-        kernel.mount("proc", "/proc", "proc", strict)
+        kernel.mount("proc", "/proc", "proc", flags)
     except OSError:
         # Refused where parts of the outer one are covered; then that one, read-only.
-        kernel.mount("", "/proc", "", kernel.MS_BIND | kernel.MS_REMOUNT | strict)
+        kernel.mount("", "/proc", "", again | flags)
+        return
+    if os.getuid() != 0:
+        return
+    for name in os.listdir("/proc"):
+        path = os.path.join("/proc", name)
+        if not name.isdigit() and not os.path.islink(path):
+            with contextlib.suppress(FileNotFoundError):  # a driver has gone meanwhile
+                kernel.mount(path, path, "", kernel.MS_BIND)
+                kernel.mount("", path, "", again | flags)
+
+
+def continue_in_own_namespaces(layer: str) -> None:
+    """Go on in a child that is confined as far as a waiting program is, and sees itself in /proc.
+
+    Where that cannot be, go on in this process. The parent ends with its child.
+    """
+    if isolate(layer):
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            os._exit(0)
+        mount_proc()
 
 
 def set_limits(limits: Limits) -> None:

@@ -8,31 +8,34 @@ from typing import Any
 import torch
 
 from tensortutor.protocol.setup import DeviceInfo
+from tensortutor.worker.confine import continue_in_own_namespaces
 
 
-def survey() -> tuple[tuple[DeviceInfo, ...], str]:
+def survey(layer: str) -> tuple[tuple[DeviceInfo, ...], str]:
     """All devices of this machine; and why there is no CUDA device, where one could be expected.
 
-    CUDA is asked in a child process, even whether there is any: a process in which a build with
-    CUDA has looked for devices has no children that could use them.
+    layer: the layer of confinement in which programs will use them. CUDA is asked in a child
+    process, even whether there is any: a process in which a build with CUDA has looked for devices
+    has no children that could use them.
     """
     devices = [DeviceInfo("cpu", cpu_label(), *cpu_memory())]
     if torch.backends.mps.is_available():
         devices.append(DeviceInfo("mps", "Apple GPU"))
     why_none = ""
     if torch.version.cuda or torch.version.hip:
-        cards, why_none = cuda_devices()
+        cards, why_none = cuda_devices(layer)
         devices += cards
     return tuple(devices), why_none
 
 
-def cuda_devices() -> tuple[list[DeviceInfo], str]:
+def cuda_devices(layer: str) -> tuple[list[DeviceInfo], str]:
     """The CUDA devices, with memory in bytes; and why there are none, "" if there are."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
         try:
+            continue_in_own_namespaces(layer)
             os.write(writer, json.dumps(_ask_cuda()).encode())
         finally:
             os._exit(0)

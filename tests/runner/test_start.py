@@ -162,7 +162,7 @@ def test_a_build_with_cuda_is_asked_for_devices_in_a_child_alone(tmp_path, monke
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     for name in ("is_available", "device_count"):
         monkeypatch.setattr(torch.cuda, name, count)
-    assert [device.name for device in devices.survey()[0]] == ["cpu"]
+    assert [device.name for device in devices.survey("limits")[0]] == ["cpu"]
     assert str(os.getpid()) not in asked.read_text().split()
 
 
@@ -174,7 +174,7 @@ def test_a_build_with_cuda_that_sees_no_card_says_why(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(torch.cuda, "init", init)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    found, why = devices.survey()
+    found, why = devices.survey("limits")
     assert [device.name for device in found] == ["cpu"]
     assert why.startswith("No CUDA GPUs are available. CUDA_VISIBLE_DEVICES is '7'")
 
@@ -191,7 +191,7 @@ def test_a_card_that_cannot_be_used_is_told_and_not_chosen(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: f"card {index}")
     monkeypatch.setattr(torch.cuda, "mem_get_info", ask)
-    present = devices_of(devices.survey()[0])
+    present = devices_of(devices.survey("limits")[0])
     assert [device.trouble for device in present] == ["", "CUDA error: out of memory", ""]
     assert choose("auto", present).name == "cuda:1"
     with pytest.raises(RunnerError, match="cuda:0 cannot be used now: CUDA error: out of memory"):
