@@ -5,7 +5,10 @@ import os
 KEPT_VARIABLES = (
     "PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "TERM", "COLUMNS", "LINES",
 )  # fmt: skip
-KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "TORCH_", "PYTORCH_", "OMP_", "MKL_", "KMP_")
+KEPT_PREFIXES = (
+    "LC_", "CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_", "NCCL_", "GLOO_", "TORCH_", "PYTORCH_", "OMP_",
+    "MKL_", "KMP_",
+)  # fmt: skip
 SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL", "PROXY")
 
 

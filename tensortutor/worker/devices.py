@@ -1,5 +1,6 @@
 """Which devices there are, and waking one up."""
 
+import contextlib
 import json
 import os
 import platform
@@ -85,10 +86,31 @@ def first_line(error: Exception) -> str:
 def wake(device: str) -> None:
     """Bring a device up in this process, so that the program does not wait for it.
 
-    A product of ones: it loads the matrix library and leaves the random streams alone.
+    What fails here is left for the program to meet: its own first call says the same.
     """
-    ones = torch.ones(2, 2, device=device)
-    (ones @ ones).cpu()
+    with contextlib.suppress(Exception):
+        if device.startswith("cuda"):
+            wake_cuda(device)
+        else:
+            ones = torch.ones(2, 2, device=device)
+            ones @ ones
+
+
+def wake_cuda(device: str) -> None:
+    """Load what most programs use first: libraries and kernels are loaded at their first call.
+
+    The random streams are left alone, and the allocator looks as in a new process.
+    """
+    x = torch.randn(256, 256, device=device, generator=torch.Generator(device))
+    repr(torch.relu(x @ x + x).sum())
+    repr(x > 0)
+    del x
+    clear = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
+    if clear is not None:
+        clear()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    torch.cuda.reset_accumulated_memory_stats(device)
 
 
 def cpu_label() -> str:

@@ -101,6 +101,7 @@ def prepare_environment(folder: str, cwd: str) -> None:
         HOME=folder, TMPDIR=folder, PWD=cwd, MPLBACKEND="module://tensortutor.lab.matplotlib_backend",
         MPLCONFIGDIR=os.path.join(cwd, ".matplotlib"),
         TORCHINDUCTOR_CACHE_DIR=os.path.join(cwd, ".inductor"),
+        TRITON_HOME=cwd,  # where it was imported, in the process before this one, home was another
     )  # fmt: skip
     tempfile.tempdir = None
 

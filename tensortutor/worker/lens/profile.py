@@ -109,6 +109,10 @@ class Profiler:
             return
         self._running = False
         with without_stderr():
+            if cuda.is_initialized():
+                # As torch's own profiler does: kernels that have not ended are not in its table.
+                with contextlib.suppress(Exception):  # a broken GPU was the program's own error
+                    cuda.synchronize()
             self._results = AUTOGRAD["_disable_profiler"]()
         if why == "steps":
             self._note = f"The table is of the first {MOST_STEPS} training steps."

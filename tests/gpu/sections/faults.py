@@ -10,6 +10,7 @@ from tensortutor.course.explain import complaint_of, known
 from tensortutor.protocol.events import Finished, Started
 from tensortutor.protocol.jobs import Job
 from tensortutor.runner import Runner
+from tensortutor.runner.errors import RunnerError
 from tests.gpu.kit import Kit, Ran, run
 
 WORKS = "import torch\nprint(int(torch.ones(8, 8, device=device).sum()))\n"
@@ -31,7 +32,7 @@ ON_CUDA = (
     Fault(
         "out of memory",
         "import torch\nx = torch.ones(10**13, device=device)\n",
-        "raised", "out of memory", "cuda_memory",
+        "memory", "out of memory", "cuda_memory",
     ),
     Fault(
         "a device-side assert",
@@ -66,16 +67,19 @@ torch.cuda.synchronize()
         "time", "", wall_s=5.0,
     ),
     Fault(
-        "a fork that uses the card",
+        "a loader's worker that uses the card",
         """
-import os
 import torch
+from torch.utils.data import DataLoader, Dataset
+class Rows(Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return torch.ones(2, device=device)
 torch.ones(1, device=device)
-if os.fork() == 0:
-    torch.ones(1, device=device)
-os.wait()
+next(iter(DataLoader(Rows(), num_workers=1, multiprocessing_context="fork")))
 """,
-        "", "", "cuda_after_fork",
+        "raised", "", "cuda_after_fork",
     ),
 )  # fmt: skip
 ON_CPU = (
@@ -114,12 +118,17 @@ print(bool(torch.isfinite(a).all()))
 FILLS = """
 import torch
 free, total = torch.cuda.mem_get_info()
-x = torch.empty(int(free * 0.97), dtype=torch.uint8, device=device)
+held = [torch.empty(size, dtype=torch.uint8, device=device)
+        for size in (free - (256 << 20), 192 << 20) if size > 0]
 print("full", flush=True)
 import time
 time.sleep(30)
 """
-NEEDS_ROOM = "import torch\nx = torch.empty(2 << 30, dtype=torch.uint8, device=device)\n"
+NEEDS_ROOM = """
+import torch
+free, total = torch.cuda.mem_get_info()
+x = torch.empty(free + (1 << 30), dtype=torch.uint8, device=device)
+"""
 
 
 def main(kit: Kit, deadline: float) -> None:
@@ -194,13 +203,25 @@ def _two_at_once(kit: Kit, runner: Runner) -> None:
     kit.ok("two runs at once", said == ["True", "True"], ", ".join(said))
 
 
+def _refused(kit: Kit) -> None:
+    """A tutor that starts while the card is full says so, and nothing else is amiss."""
+    try:
+        with kit.runner() as second:
+            said = run(second, WORKS).last_line
+    except RunnerError as error:
+        said = str(error)
+    kit.ok("a start while the card is full", "out of memory" in said.lower(), said[:200])
+
+
 def _full_card(kit: Kit, runner: Runner) -> None:
     """Another program has filled the card: a sentence, and once it is gone the next run works."""
     other = runner.start(Job(FILLS))
     for event in other:
         if "full" in getattr(event, "text", ""):
-            ran = run(runner, NEEDS_ROOM)
-            good = "out of memory" in ran.last_line.lower()
-            kit.ok("a card that is full", good, f"{ran.outcome}: {ran.last_line[:160]}")
+            for name in ("a card that is full", "a full card, a new process"):
+                ran = run(runner, NEEDS_ROOM)
+                good = "out of memory" in ran.last_line.lower()
+                kit.ok(name, good, f"{ran.outcome}: {ran.last_line[:160]}")
+            _refused(kit)
             other.stop()
     _next_works(kit, runner, "a full card")

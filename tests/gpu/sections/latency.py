@@ -32,7 +32,7 @@ for line in sys.stdin:
 def main(kit: Kit, deadline: float) -> None:
     """Medians, and their ratio."""
     del deadline
-    rounds = 3 if kit.quick else 20
+    rounds = 3 if kit.quick else 12
     cell = CELL.format(device=kit.device)
     lesson = find_lesson(load_course(find_course()), LESSON)
     answer = lesson.task.solution or ""
@@ -41,11 +41,13 @@ def main(kit: Kit, deadline: float) -> None:
         begun = time.perf_counter()
         run(runner, cell)
         kit.figure("first run after the start", (time.perf_counter() - begun) * 1000, "ms")
-        ours, theirs, checks = [], [], []
+        ours, theirs, checks, empty = [], [], [], []
         for _ in range(rounds):
             time.sleep(PAUSE_S)
             ours.append(run(runner, cell).finished_s * 1000)
             theirs.append(timed(lambda: peer_cell(cell)))
+            time.sleep(PAUSE_S)
+            empty.append(run(runner, "pass\n").finished_s * 1000)
             time.sleep(PAUSE_S)
             checks.append(judged(runner, check_job(lesson, answer, "answer.py", seed=1)))
         at_once = [run(runner, cell).finished_s * 1000 for _ in range(rounds)]
@@ -53,6 +55,7 @@ def main(kit: Kit, deadline: float) -> None:
     kit.figure("run on the device, sandboxed", a, "ms", f"median of {rounds}")
     kit.figure(f"{peer}", b, "ms", f"median of {rounds}")
     kit.figure("ratio run / warm cell", a / b, "", "wanted <= 1.5")
+    kit.figure("an empty program", statistics.median(empty), "ms")
     kit.figure(f"all checks of {LESSON}", statistics.median(checks), "ms")
     kit.figure("run right after a run", statistics.median(at_once), "ms", "no waiting process yet")
     cold = [cold_start(cell) for _ in range(1 if kit.quick else 3)]

@@ -7,7 +7,13 @@ import time
 from tests.gpu.kit import Kit, run
 
 FREE = "import torch, sys\nprint(torch.cuda.mem_get_info(int(sys.argv[1]))[0])\n"
-SETTLED_S = 6.0
+SETTLED_S = 4.0
+BEGINS = """
+import torch
+print(torch.cuda.memory_allocated(), torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
+torch.manual_seed(0)
+print(torch.randn(3, device=device).tolist(), torch.randn(3).tolist())
+"""
 
 
 def main(kit: Kit, deadline: float) -> None:
@@ -21,6 +27,13 @@ def main(kit: Kit, deadline: float) -> None:
         if total:
             kit.figure("idle app, all its processes", total, "MiB", "PSS")
         return
+    with kit.runner() as runner:
+        here = run(runner, BEGINS).record.stdout
+    plain = subprocess.run(
+        [sys.executable, "-c", f"import torch; device = torch.device({kit.device!r})\n{BEGINS}"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    kit.ok("a program begins as in a new process", here == plain, f"{here.strip()}; {plain}")
     before = free(kit)
     held = {}
     for spares in (1, 2):
