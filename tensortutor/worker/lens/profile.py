@@ -87,7 +87,10 @@ class Profiler:
     def _start(self, stack: ExitStack) -> None:
         with without_stderr():
             device = "cuda" if cuda.is_available() else None
-            profile: Any = torch.autograd.profiler.profile(use_device=device, profile_memory=True)
+            # Without use_kineto a GPU's kernels are not among the events.
+            profile: Any = torch.autograd.profiler.profile(
+                use_device=device, profile_memory=True, use_kineto=True
+            )
             config, activities = profile.config(), profile.kineto_activities
             AUTOGRAD["_prepare_profiler"](config, activities)
             AUTOGRAD["_enable_profiler"](config, activities)
