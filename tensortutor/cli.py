@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says. Returns the exit status."""
     try:
         words = sys.argv[1:] if argv is None else argv
-        words = with_lesson(words)
+        words = with_command(words)
         arguments = parser(commands() if words else ()).parse_args(words)
         if arguments.ascii:
             os.environ["TENSORTUTOR_ASCII"] = "1"
@@ -111,13 +111,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def with_lesson(words: Sequence[str]) -> Sequence[str]:
-    """What was typed, with --lesson before a lesson that stands in the place of a command."""
+def with_command(words: Sequence[str]) -> Sequence[str]:
+    """What was typed, with what may be left out: --lesson before a lesson, open before a program."""
     place = 0
     while place < len(words) and words[place].startswith("-"):
         place += 2 if words[place] in VALUED else 1
     if place < len(words) and LESSON.fullmatch(words[place]):
         return [*words[:place], "--lesson", *words[place:]]
+    if place < len(words) and words[place].endswith(".py"):
+        return [*words[:place], "open", *words[place:]]
     return words
 
 

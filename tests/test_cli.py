@@ -161,6 +161,16 @@ def test_version() -> None:
     assert (done.returncode, done.stdout) == (0, f"tensortutor {__version__}\n")
 
 
+@pytest.mark.parametrize("before", [(), ("--device", "cpu")])
+def test_a_python_file_in_the_place_of_a_command_is_opened(
+    before: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder.py"
+    folder.mkdir()
+    code, screen = on_terminal([*before, str(folder), "--epochs", "3"])
+    assert (code, screen.endswith("folder.py cannot be opened: it is a folder.\n")) == (2, True)
+
+
 def test_help_names_every_command() -> None:
     text = tensortutor("-h").stdout
     for name in COMMANDS:
