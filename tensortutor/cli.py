@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def with_command(words: Sequence[str]) -> Sequence[str]:
-    """What was typed, with what may be left out: --lesson before a lesson, open before a program."""
+    """What was typed, with --lesson put before a lesson, and the command open before a program."""
     place = 0
     while place < len(words) and words[place].startswith("-"):
         place += 2 if words[place] in VALUED else 1

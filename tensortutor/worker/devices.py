@@ -11,6 +11,12 @@ import torch
 from tensortutor.protocol.setup import DeviceInfo
 from tensortutor.worker.confine import continue_in_own_namespaces
 
+CONTROL, UNIFIED_MEMORY = "/dev/nvidiactl", "/dev/nvidia-uvm"
+LOAD_UVM = "`nvidia-modprobe -u -c 0` does it, or any program that uses the GPU outside a sandbox."
+"""The second device comes with a module that is not loaded at boot, but when CUDA is first used; no
+program inside a sandbox may load it (NVIDIA/nvidia-docker, wiki: GPU isolation).
+"""
+
 
 def survey(layer: str) -> tuple[tuple[DeviceInfo, ...], str]:
     """All devices of this machine; and why there is no CUDA device, where one could be expected.
@@ -72,6 +78,8 @@ def why_no_card() -> str:
         reason = first_line(error).rstrip(".") + "."
     else:
         reason = "CUDA starts, and there is no card."
+    if os.path.exists(CONTROL) and not os.path.exists(UNIFIED_MEMORY):
+        return f"{reason} The driver's module nvidia_uvm is not loaded: {LOAD_UVM}"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and "driver" not in reason:
         reason += f" CUDA_VISIBLE_DEVICES is {visible!r}: only the cards it names can be seen."

@@ -179,6 +179,20 @@ def test_a_build_with_cuda_that_sees_no_card_says_why(monkeypatch):
     assert why.startswith("No CUDA GPUs are available. CUDA_VISIBLE_DEVICES is '7'")
 
 
+def test_a_driver_whose_module_for_cuda_is_not_loaded_says_what_loads_it(monkeypatch, tmp_path):
+    def init() -> None:
+        raise RuntimeError("CUDA unknown error")
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.setattr(devices, "CONTROL", str(tmp_path))
+    monkeypatch.setattr(devices, "UNIFIED_MEMORY", str(tmp_path / "nvidia-uvm"))
+    assert "CUDA unknown error. The driver's module nvidia_uvm" in devices.survey("limits")[1]
+    (tmp_path / "nvidia-uvm").touch()
+    assert devices.survey("limits")[1] == "CUDA unknown error."
+
+
 def test_a_card_that_cannot_be_used_is_told_and_not_chosen(monkeypatch):
     """Its memory is full, or another process has it for itself."""
 
