@@ -58,7 +58,7 @@ y = torch.as_tensor(Beyond(), device=device)
 y[-4096:].fill_(1)
 torch.cuda.synchronize()
 """,
-        "raised", "illegal memory access",
+        "raised", "illegal memory access", "illegal_memory_access",
     ),
     Fault(
         "a kernel that does not end",
