@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from tensortutor.runner import Runner, Settings
+from tests.runner.plain_python import PlainPython
 
 # No deadlines: on a busy machine they fail for no fault of the code.
 settings.register_profile("tensortutor", deadline=None, derandomize="CI" in os.environ)
@@ -42,3 +43,11 @@ def runner_on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
     with Runner(Settings(scratch=scratch, device="cpu", spares=2)) as runner:
         runner.prepare()
         yield runner
+
+
+@pytest.fixture(scope="session")
+def plain_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainPython]:
+    """What programs do in plain Python. It takes as long, so tests share it."""
+    plain = PlainPython(tmp_path_factory.mktemp("plain"))
+    yield plain
+    plain.close()

@@ -31,6 +31,8 @@ EXERCISE = Path(__file__).with_name("exercise.py")
 PROBE = Path(__file__).with_name("probe.py")
 CHECKS = ("doubles every number", "keeps the type of whole numbers")
 WHY_NOT = {"full": why_no_full, "landlock": why_no_landlock}
+STRONGEST = "strongest"
+"""Stands for the first of these layers that this machine has."""
 LIMITS = {"wall_s": 60.0, "memory_bytes": 2 << 30, "file_bytes": 1 << 24, "output_bytes": 200_000}
 PATIENCE_S = 60.0
 """How long what must happen may take before it counts as never."""
@@ -55,13 +57,20 @@ class Attack:
     output: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     sentence: tuple[str, ...] = ()
-    layers: tuple[str, ...] = ("full", "landlock")
+    layers: tuple[str, ...] = ()
     limits: dict[str, Any] = field(default_factory=dict)
     patience_s: float = PATIENCE_S
     judged: bool = False
     stop_at: str = ""
     other_lesson: bool = False
     known: dict[str, str] = field(default_factory=dict)
+
+    def where(self) -> tuple[str, ...]:
+        """The layers to try it in.
+
+        An answer that cheats is found out by the judge and the host, the same in every layer.
+        """
+        return self.layers or ((STRONGEST,) if self.judged else tuple(WHY_NOT))
 
 
 def attacks(name: str) -> list[Attack]:
@@ -75,7 +84,7 @@ def attacks(name: str) -> list[Attack]:
 
 def pairs() -> Iterator[object]:
     """Every layer with every program that is meant for it."""
-    for layer in WHY_NOT:
+    for layer in (*WHY_NOT, STRONGEST):
         for name in corpus.names(PROGRAMS):
             first = attacks(name)[0]
             marks = [
@@ -84,7 +93,7 @@ def pairs() -> Iterator[object]:
                 for key in ("all", layer)
                 if key in first.known
             ]
-            if layer in first.layers:
+            if layer in first.where():
                 yield pytest.param(layer, name, marks=marks, id=f"{layer}-{name}")
 
 
@@ -147,9 +156,14 @@ def await_that(holds: Callable[[], bool], describe: Callable[[], str]) -> None:
 @pytest.fixture(scope="session")
 def layer(request: pytest.FixtureRequest) -> str:
     name = str(request.param)
-    if reason := WHY_NOT[name]():
-        pytest.skip(f"the {name} layer is not possible here: {reason}")
-    return name
+    wanted = tuple(WHY_NOT) if name == STRONGEST else (name,)
+    reasons = []
+    for layer in wanted:
+        reason = WHY_NOT[layer]()
+        if not reason:
+            return layer
+        reasons.append(f"the {layer} layer is not possible here: {reason}")
+    pytest.skip("; ".join(reasons))
 
 
 @pytest.fixture(scope="session")

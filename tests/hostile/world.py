@@ -18,7 +18,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass
 class World:
-    """A folder to attack. token marks what belongs to the test, secret must never be printed."""
+    """A folder to attack. token marks what belongs to the test, secret must never be printed.
+
+    since: when it was made, in the clock ticks that /proc gives for the start of a process.
+    """
 
     folder: Path
     token: str = field(default_factory=lambda: f"tt{secrets.token_hex(6)}")
@@ -41,6 +44,7 @@ class World:
         self._neighbour = subprocess.Popen(
             ["sleep", "infinity"], env={"PASSWORD": self.secret, "MARK": self.token}
         )
+        self.since = int(_about(self.neighbour)[19])
         self._listeners = [
             listen(socket.AF_INET, ("127.0.0.1", 0)),
             listen(socket.AF_UNIX, f"\0{self.token}"),
@@ -151,9 +155,8 @@ def processes(world: World) -> set[tuple[int, str]]:
     A keeper's environment is closed to all but root: to an ordinary user a process of their own
     that cannot be read counts if it comes from one that carries the token.
     """
-    token = world.token.encode()
     others = (os.getpid(), world.neighbour)
-    table = {pid: found for pid in _pids() if pid not in others and (found := _seen(pid, token))}
+    table = {pid: found for pid in _pids() if pid not in others and (found := _seen(pid, world))}
 
     def belongs(pid: int) -> bool:
         seen = table.get(pid)
@@ -179,16 +182,30 @@ def _pids() -> Iterator[int]:
             yield int(name)
 
 
-def _seen(pid: int, token: bytes) -> Seen | None:
+def _about(pid: int) -> list[bytes]:
+    """What /proc/PID/stat says after the name. Raises OSError."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:  # read at once: this is done thousands of times
+        return file.read()
+
+
+def _seen(pid: int, world: World) -> Seen | None:
+    """None: it is older than the world and has nothing to do with it, or it has just ended."""
+    token = world.token.encode()
     try:
-        about = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        about = _about(pid)
+        if int(about[19]) < world.since:
+            return None
+        words = _read(f"/proc/{pid}/cmdline")
         try:
-            words += Path(f"/proc/{pid}/environ").read_bytes()
+            words += _read(f"/proc/{pid}/environ")
             marked = token in words
         except PermissionError:
             # A process that has ended and waits to be collected ("Z") counts no more.
-            marked = False if about[0] == "Z" else (token in words or None)
-    except (OSError, ProcessLookupError):
-        return None  # it has just ended
-    return Seen(int(about[1]), about[19], marked)
+            marked = False if about[0] == b"Z" else (token in words or None)
+    except OSError:
+        return None
+    return Seen(int(about[1]), about[19].decode(), marked)

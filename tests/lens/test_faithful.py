@@ -6,13 +6,13 @@ look at every object could disturb.
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tensortutor.protocol.events import Finished
 from tensortutor.protocol.jobs import Job, Limits, Look
-from tests.runner.test_faithful import FILE, Ran, case, plain_runs, text_of
+from tests.runner.plain_python import FILE, Ran, case
+from tests.runner.test_faithful import text_of
 
 PROGRAMS = (
     "arguments", "asyncio_program", "autograd_and_optimizer", "compile_eager", "context_variables",
@@ -23,22 +23,17 @@ PROGRAMS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("plain")
-
-
 DEEPEST = "frames_and_recursion"
 ONE_LEVEL = "Below 3.11 a tracer's call is what goes too deep first: the error ends in other words."
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_does_what_plain_python_does(runner_on_cpu, folder, name, request):
+def test_a_program_does_what_plain_python_does(runner_on_cpu, plain_python, name, request):
     if name == DEEPEST and sys.version_info < (3, 11):
         request.applymarker(pytest.mark.xfail(reason=ONE_LEVEL, strict=True))
     about, source = case(name)
     ours = []
-    for plain in plain_runs(name, folder / name):
+    for plain in plain_python.runs(name):
         limits = Limits(**{"wall_s": 60.0, **about.limits})
         job = Job(source, FILE, about.arguments, scratch=f"lens.{name}", limits=limits)
         events = list(runner_on_cpu.start(replace(job, look=Look(trace=True, names=True))))

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +14,6 @@ from tensortutor.protocol.jobs import Job, Judge
 from tensortutor.protocol.setup import message_to_json
 from tensortutor.runner import Runner, Settings
 from tensortutor.runner.assistant import Assistant
-from tensortutor.runner.sandbox import why_no_full
 from tensortutor.runner.zygote import Spare
 from tensortutor.worker.processes import children
 
@@ -31,17 +29,14 @@ def calls(answer, rng, device):
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory) -> Iterator[Runner]:
+def learnt(runner_on_cpu) -> Runner:
     """A runner whose assistant has read PyTorch. Once for all: it takes seconds."""
-    layer = "landlock" if why_no_full() else "full"
-    scratch = tmp_path_factory.mktemp("scratch")
-    with Runner(Settings(scratch=scratch, device="cpu", sandbox=layer)) as runner:
-        runner.prepare()
-        runner.attend()
-        pause = threading.Event()
-        while ask(runner, "x|").learning:
-            pause.wait(0.3)
-        yield runner
+    runner_on_cpu.prepare()
+    runner_on_cpu.attend()
+    pause = threading.Event()
+    while ask(runner_on_cpu, "x|").learning:
+        pause.wait(0.3)
+    return runner_on_cpu
 
 
 def ask(runner: Runner, text: str, kind: str = "complete", known: tuple[Typed, ...] = ()):

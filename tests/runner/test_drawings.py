@@ -113,6 +113,8 @@ def test_a_forked_child_draws_nothing_twice(runner):
     assert len(drawings(run(runner, IMPORT + source))) == 1
 
 
+FONTS = "fonts"
+"""The folder in which matplotlib keeps what it has found out about fonts, which takes seconds."""
 FIGURES = """
 import gc
 import warnings
@@ -132,7 +134,9 @@ print(plt.get_backend(), plt.get_fignums())
 
 def test_figures_of_matplotlib_are_pictures(runner):
     pytest.importorskip("matplotlib")
-    events = run(runner, FIGURES)
+    # On a busy machine it says so when it looks for fonts.
+    run(runner, "import matplotlib.font_manager", scratch=FONTS)
+    events = run(runner, FIGURES, scratch=FONTS)
     pictures = drawings(events)
     # Shown; shown anew under the same number; left open. The last one has nothing in it.
     assert [picture.title for picture in pictures] == ["Figure 1", "Figure 2", "named"]
@@ -150,7 +154,9 @@ def test_figures_of_matplotlib_are_pictures(runner):
 def test_a_program_that_chooses_agg_shows_what_it_leaves_open(runner):
     pytest.importorskip("matplotlib")
     source = "import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\n"
-    events = run(runner, source + "plt.plot([1, 2])\nplt.savefig('plot.png')\nplt.show()")
+    events = run(
+        runner, source + "plt.plot([1, 2])\nplt.savefig('plot.png')\nplt.show()", scratch=FONTS
+    )
     assert [picture.title for picture in drawings(events)] == ["Figure 1"]
 
 

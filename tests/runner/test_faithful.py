@@ -1,15 +1,9 @@
 """A program prints and exits as it does under plain `python file.py`.
 
-The programs are in `programs/`. What is compared is standard output, byte for byte, and the exit
-status. Standard error is not: tracebacks there are shortened to the learner's own frames.
+The programs are in `programs/`, plain_python.py runs them. What is compared is standard output,
+byte for byte, and the exit status. Standard error is not: tracebacks there are shortened to the
+learner's own frames.
 """
-
-import subprocess
-import sys
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,65 +11,7 @@ from tensortutor.protocol.events import Event, Finished, Output, Raised
 from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.runner import Runner
 from tests.hostile import corpus
-
-PROGRAMS = Path(__file__).with_name("programs")
-FILE = "lesson_code.py"
-
-
-@dataclass(frozen=True)
-class Case:
-    """What a program's header says.
-
-    says: what is faithful. layers: where it can work. runs: so many runs of one folder, one after
-    the other. same: the two ways print the same; else each run of either way prints something
-    new. arguments: after the file. module: `python -m MODULE ... FILE` instead of `python FILE`.
-    stderr: words that the Runner's standard error must hold.
-    """
-
-    says: str
-    layers: tuple[str, ...] = ("full", "landlock")
-    runs: int = 1
-    same: bool = True
-    arguments: tuple[str, ...] = ()
-    stderr: tuple[str, ...] = ()
-    limits: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What one run printed and how it ended."""
-
-    stdout: bytes
-    code: int
-    stderr: str = ""
-
-
-@cache
-def case(name: str) -> tuple[Case, str]:
-    """The case and the source of a program."""
-    ((header, source),) = corpus.read(PROGRAMS, name)
-    lists = {key: tuple(value) for key, value in header.items() if isinstance(value, list)}
-    return Case(**{**header, **lists}), source
-
-
-@cache
-def plain_runs(name: str, folder: Path) -> tuple[Ran, ...]:
-    """`python FILE` in a folder of its own, as often as the case says."""
-    about, source = case(name)
-    (folder / "code").mkdir(parents=True)
-    (folder / "work").mkdir()
-    file = folder / "code" / FILE
-    file.write_text(source, encoding="utf-8")
-    return tuple(plain_run(file, folder / "work", about) for _ in range(about.runs))
-
-
-def plain_run(file: Path, cwd: Path, about: Case) -> Ran:
-    done = subprocess.run(
-        [sys.executable, str(file), *about.arguments],
-        cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
-    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
-    return Ran(done.stdout, code, done.stderr.decode(errors="replace"))
+from tests.runner.plain_python import FILE, PROGRAMS, PlainPython, Ran, case
 
 
 def runner_run(runner: Runner, name: str) -> Ran:
@@ -105,23 +41,19 @@ def pairs() -> list[tuple[str, str]]:
     return [(layer, name) for name in corpus.names(PROGRAMS) for layer in case(name)[0].layers]
 
 
-@pytest.fixture(scope="session")
-def plain_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("plain")
-
-
 @pytest.mark.parametrize(("layer", "name"), pairs(), indirect=["layer"])
 def test_a_program_does_what_plain_python_does(
-    name: str, layer: str, runner: Runner, plain_folder: Path
+    name: str, layer: str, runner: Runner, plain_python: PlainPython
 ) -> None:
     about, _ = case(name)
-    plain = plain_runs(name, plain_folder / name)
+    plain = plain_python.runs(name)
     ours = tuple(runner_run(runner, name) for _ in range(about.runs))
     why = f"stderr of the Runner: {ours[-1].stderr}\nstderr of python: {plain[-1].stderr}"
     if about.same:
         assert [ran.stdout for ran in ours] == [ran.stdout for ran in plain], why
     else:
-        assert len({ran.stdout for ran in (*ours, *plain)}) == 2 * about.runs, why
+        assert len({ran.stdout for ran in (*ours, *plain)}) == len(ours) + 1, why
+        plain *= len(ours)
     assert [ran.code for ran in ours] == [ran.code for ran in plain], why
     for words in about.stderr:
         assert words in ours[-1].stderr

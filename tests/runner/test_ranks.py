@@ -1,13 +1,8 @@
 """A program as several ranks: their environment, their output, their checks, their deaths."""
 
-import pytest
-
 from tensortutor.protocol.events import Judged, Output, Raised, Started, Verdict
 from tensortutor.protocol.jobs import Job, Judge, Limits
-from tensortutor.runner import Runner, Settings
-from tensortutor.runner.sandbox import why_no_full, why_no_landlock
 
-CLOSED = {"full": why_no_full, "landlock": why_no_landlock}
 SUM = """
 import os, torch
 import torch.distributed as dist
@@ -28,17 +23,6 @@ def sums(answer, rng, device):
     mine = torch.full((2,), float(os.environ["RANK"]))
     expect_close(answer.total(mine), torch.full((2,), 1.0))
 """
-
-
-@pytest.fixture(scope="module", params=["full", "landlock"])
-def runner(request, tmp_path_factory):
-    why = CLOSED[request.param]()
-    if why:
-        pytest.skip(f"no {request.param} layer on this machine: {why}")
-    scratch = tmp_path_factory.mktemp("scratch")
-    with Runner(Settings(scratch=scratch, device="cpu", sandbox=request.param)) as runner:
-        runner.prepare()
-        yield runner
 
 
 def run(runner, source, ranks=2, **more):

@@ -108,12 +108,11 @@ def test_torch_tells_its_version_without_being_imported(tmp_path, version, words
         inspect_interpreter(python)
 
 
-def test_a_torch_that_is_newer_than_the_course_runs_and_is_told(tmp_path, monkeypatch):
+def test_a_torch_that_is_newer_than_the_course_runs_and_is_told(runner_on_cpu, monkeypatch):
     monkeypatch.setattr(versions, "NEWEST_TORCH", (2, 5))
-    with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
-        runner.prepare()
-        assert runner.status.state == "ready"
-        assert "is newer than this course" in runner.status.caution
+    runner_on_cpu.prepare()
+    assert runner_on_cpu.status.state == "ready"
+    assert "is newer than this course" in runner_on_cpu.status.caution
 
 
 @pytest.mark.parametrize("proved", ["2.6.0+cu124", "2.6.0a0+git1", "2.13.1", "unknown", ""])
@@ -212,8 +211,8 @@ def test_a_card_that_cannot_be_used_is_told_and_not_chosen(monkeypatch):
         choose("cuda", present)
 
 
+@pytest.mark.skipif(torch.version.cuda is None, reason="this build of PyTorch cannot use CUDA")
 def test_a_programs_process_could_use_cuda(tmp_path):
-    """With a build for CUDA; one for the CPU has nothing that could go wrong."""
     with Runner(Settings(scratch=tmp_path, device="cpu", preload=True)) as runner:
         events = list(runner.start(Job("import torch\nprint(torch.cuda._is_in_bad_fork())")))
     assert [e.text for e in events if isinstance(e, Output)] == ["False\n"]
@@ -331,14 +330,14 @@ def test_secrets_of_the_environment_stay_outside(monkeypatch):
     assert kept["OMP_NUM_THREADS"] == "3"
 
 
-def test_a_killed_zygote_comes_back(tmp_path):
-    with Runner(Settings(scratch=tmp_path, device="cpu")) as runner:
-        runner.prepare()
-        os.killpg(runner._zygote._process.pid, signal.SIGKILL)
-        runner._zygote._process.wait()
-        for _ in range(2):
-            events = list(runner.start(Job("print('again')")))
-            assert [e.text for e in events if isinstance(e, Output)] == ["again\n"]
+def test_a_killed_zygote_comes_back(runner_on_cpu):
+    runner = runner_on_cpu  # it serves the tests after this one as well
+    runner.prepare()
+    os.killpg(runner._zygote._process.pid, signal.SIGKILL)
+    runner._zygote._process.wait()
+    for _ in range(2):
+        events = list(runner.start(Job("print('again')")))
+        assert [e.text for e in events if isinstance(e, Output)] == ["again\n"]
 
 
 HOST = """
@@ -388,17 +387,12 @@ def test_warming_in_the_background_lasts(tmp_path):
 
 def test_after_idling_the_processes_are_let_go_and_come_back(tmp_path):
     with Runner(Settings(scratch=tmp_path, device="cpu", idle_s=0.05)) as runner:
-        assert list(runner.start(Job("print(1)")))[-1].code == 0
-        runner._idle.join()
-        assert runner.status.state == "cold"
-        assert list(runner.start(Job("print(1)")))[-1].code == 0
-
-
-def test_a_runner_that_never_runs_anything_is_let_go_too(tmp_path):
-    with Runner(Settings(scratch=tmp_path, device="cpu", idle_s=0.05)) as runner:
         runner.prepare()
         runner._idle.join()
-        assert runner.status.state == "cold"
+        assert runner.status.state == "cold"  # before anything has run
+        assert list(runner.start(Job("print(1)")))[-1].code == 0
+        runner._idle.join()
+        assert runner.status.state == "cold"  # and after a run
 
 
 def test_folders_of_killed_keepers_are_removed_and_no_others(tmp_path, monkeypatch):

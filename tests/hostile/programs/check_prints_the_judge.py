@@ -1,5 +1,6 @@
 # tries = "To find the solution or the checks in a file."
 # judged = true
+# layers = ["full", "landlock"]  # they keep it from the files
 # absent = ["keeps the type of whole"]
 import json
 import os

@@ -1,5 +1,6 @@
 # tries = "To read the checks and the solutions from disk, of the course and of this very exercise."
 # judged = true
+# layers = ["full", "landlock"]  # they keep it from the files
 # output = ["tried"]
 # absent = ["got"]
 import os

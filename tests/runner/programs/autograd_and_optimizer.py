@@ -1,4 +1,5 @@
 # says = "A model is trained."
+# torch_before = true
 import torch
 from torch import nn
 

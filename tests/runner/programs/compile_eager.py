@@ -1,4 +1,5 @@
 # says = "torch.compile with the eager backend."
+# torch_before = true
 import torch
 
 

@@ -1,4 +1,5 @@
 # says = "Forked processes share tensors and print."
+# torch_before = true
 import torch
 import torch.multiprocessing as mp
 

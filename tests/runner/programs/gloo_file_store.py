@@ -1,4 +1,5 @@
 # says = "Two ranks sum over gloo, meeting at a file."
+# torch_before = true
 # layers = ["full"]
 import torch
 import torch.distributed as dist

@@ -1,4 +1,5 @@
 # says = "Two ranks sum over gloo, meeting at a port of the loopback."
+# torch_before = true
 # layers = ["full"]
 import socket
 

@@ -1,4 +1,5 @@
 # says = "Parallel operations work in the program and in a process that it forks."
+# torch_before = true
 import torch
 
 x = torch.arange(4_000_000, dtype=torch.float64)

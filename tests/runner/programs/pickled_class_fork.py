@@ -1,4 +1,5 @@
 # says = "A class of the program reaches DataLoader workers that are forked."
+# torch_before = true
 import torch
 from torch.utils.data import DataLoader, Dataset
 

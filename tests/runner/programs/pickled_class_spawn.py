@@ -1,4 +1,5 @@
 # says = "A class of the program is pickled by name and reaches workers that are spawned."
+# torch_before = true
 import torch
 from torch.utils.data import DataLoader, Dataset
 

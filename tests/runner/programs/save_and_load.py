@@ -1,4 +1,5 @@
 # says = "What one run saves, the next one loads."
+# torch_before = true
 # runs = 2
 import os
 

@@ -1,4 +1,5 @@
 # says = "torch.multiprocessing spawns functions of the program; tensors travel through queues."
+# torch_before = true
 import torch
 import torch.multiprocessing as mp
 
