@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if argv is None else argv
         words = with_command(words)
-        arguments = parser(commands() if words else ()).parse_args(words)
+        arguments = parser(needed(words)).parse_args(words)
         if arguments.ascii:
             os.environ["TENSORTUTOR_ASCII"] = "1"
         status = perform(arguments)
@@ -111,11 +111,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def with_command(words: Sequence[str]) -> Sequence[str]:
-    """What was typed, with --lesson put before a lesson, and the command open before a program."""
+def command_place(words: Sequence[str]) -> int:
+    """Where a command stands in what was typed, behind the options; past the end if nowhere."""
     place = 0
     while place < len(words) and words[place].startswith("-"):
         place += 2 if words[place] in VALUED else 1
+    return place
+
+
+def needed(words: Sequence[str]) -> Sequence[Command]:
+    """The commands to read this with: the one that is named, or all where none is or help is asked.
+
+    Their two dozen parsers take longer to make than most commands take to do.
+    """
+    if not words:
+        return ()
+    place = command_place(words)
+    known = commands()
+    if place < len(words) and not {"-h", "--help"} & {*words[:place]}:
+        return [one for one in known if one.name == words[place]] or known
+    return known
+
+
+def with_command(words: Sequence[str]) -> Sequence[str]:
+    """What was typed, with --lesson put before a lesson, and the command open before a program."""
+    place = command_place(words)
     if place < len(words) and LESSON.fullmatch(words[place]):
         return [*words[:place], "--lesson", *words[place:]]
     if place < len(words) and words[place].endswith(".py"):

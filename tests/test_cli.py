@@ -70,9 +70,9 @@ def runner_of(session: Session, *, preload: bool = False) -> Runner:
 
 
 def tensortutor(
-    *arguments: str, course: Path | None = TINY, **settings: Any
+    *arguments: str, course: Path | None = TINY, typed: bytes = b"", **settings: Any
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the command line on the tiny course, without a terminal.
+    """Run the command line on the tiny course, without a terminal. typed: its standard input.
 
     In this process, with the shared Runner; in a process of its own where something is asked of it
     (settings: of subprocess.run).
@@ -83,12 +83,12 @@ def tensortutor(
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with (
         pytest.MonkeyPatch.context() as patch,
-        open(os.devnull) as nothing,
+        io.TextIOWrapper(io.BytesIO(typed), "utf-8") as read,
         redirect_stdout(out),
         redirect_stderr(err),
     ):
         patch.setattr(Session, "runner", runner_of)
-        patch.setattr(sys, "stdin", nothing)
+        patch.setattr(sys, "stdin", read)
         patch.delenv("TENSORTUTOR_ASCII", raising=False)
         patch.chdir(ROOT)
         try:
@@ -175,7 +175,12 @@ def test_help_names_every_command() -> None:
     text = tensortutor("-h").stdout
     for name in COMMANDS:
         assert re.search(rf"^    {name} ", text, re.MULTILINE)
-        assert tensortutor(name, "-h").returncode == 0
+        own = tensortutor(name, "-h")
+        assert own.returncode == 0
+        assert own.stdout.startswith(f"usage: tensortutor {name} ")
+    assert tensortutor("-h", "list").stdout == text
+    # What is no command is answered with all that there are, options before it or not.
+    assert all(repr(name) in tensortutor("--device", "cpu", "lst").stderr for name in COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -33,15 +33,17 @@ model(x)
 """
 
 
-def explain(text: str | bytes, *options: str) -> "subprocess.CompletedProcess[bytes]":
+def explain(text: str | bytes, *options: str) -> "subprocess.CompletedProcess[str]":
     """`explain` with this on its standard input, on the built-in course."""
     data = text.encode() if isinstance(text, str) else text
-    command = [*COMMAND, "explain", *options]
-    return subprocess.run(command, cwd=ROOT, input=data, capture_output=True, timeout=120)
+    return tensortutor("explain", *options, course=None, typed=data)
 
 
 def test_a_traceback_from_standard_input_is_explained_below_its_own_last_line() -> None:
-    done = explain(TRACEBACK)
+    command = [*COMMAND, "explain"]
+    done = subprocess.run(
+        command, cwd=ROOT, input=TRACEBACK.encode(), capture_output=True, timeout=120
+    )
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0
     assert lines[0] == LAST
@@ -68,7 +70,7 @@ def test_a_message_without_its_type_is_known_too() -> None:
 
 
 def test_as_json() -> None:
-    (said,) = events(explain(TRACEBACK, "--json").stdout.decode())
+    (said,) = events(explain(TRACEBACK, "--json").stdout)
     assert (said["event"], said["entry"], said["error"]) == ("explained", "matmul_shapes", LAST)
     done = explain("ValueError: my own\n", "--json")
     assert json.loads(done.stdout) == {"event": "unknown", "error": "ValueError: my own"}
@@ -78,16 +80,16 @@ def test_as_json() -> None:
 def test_an_error_that_no_entry_knows_is_shown_as_it_is() -> None:
     done = explain("Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'a'\n")
     assert done.returncode == 1
-    assert done.stdout.decode() == "KeyError: 'a'\n"
-    assert b"This error is not in the atlas." in done.stderr
+    assert done.stdout == "KeyError: 'a'\n"
+    assert "This error is not in the atlas." in done.stderr
 
 
 @pytest.mark.parametrize("data", [b"", b"all is well\n", bytes(range(256)) * 9])
 def test_a_text_without_an_error_is_a_sentence(data: bytes) -> None:
     done = explain(data)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"tensortutor: There is no traceback in it")
-    assert b"Traceback (most" not in done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tensortutor: There is no traceback in it")
+    assert "Traceback (most" not in done.stderr
 
 
 def test_other_bad_input(tmp_path: Path) -> None:
