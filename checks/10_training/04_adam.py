@@ -359,7 +359,9 @@ def net(device):
     "groups: matrices are decayed; biases and norms are not",
     holds=[
         "first those of two dimensions or more, then the others",
-        "Matrices, kernels and tables of embeddings are in the first; a bias, all of a norm layer",
+        "Matrices, kernels and tables of embeddings are in the first",
+        "the bias of a layer, both of a norm over one dimension, "
+        "and single numbers are in the second",
         "A weight that a model has under two names is one parameter.",
         "What does not require a gradient is in neither.",
         "both in the order of model.parameters()",

@@ -198,7 +198,8 @@ def at_the_bound(answer, rng, device):
 
 @check(
     "float16 and bfloat16 gradients are clipped too",
-    holds="float16 and bfloat16 work: [300, 400] has the norm 500, though the squares overflow.",
+    holds="float16 and bfloat16 work: [300, 400] has the norm 500, "
+    "though in float16 the squares overflow.",
 )
 def half(answer, rng, device):
     for dtype, rtol in ((torch.float16, 4e-3), (torch.bfloat16, 3e-2)):

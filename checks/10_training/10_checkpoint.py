@@ -42,7 +42,7 @@ PARTS += "raises while the run is still what it was."
 FIRST = "Let torch.load read the whole file before anything is changed, and let its error pass."
 ROLL_BACK = "load_state_dict may have changed its part, and the parts before it, when it raises. "
 ROLL_BACK += "Keep copies of all states, and put them back before the error goes on."
-COPIES = "A state_dict() shows the model's own tensors: what is loaded over them is in it as well. "
+COPIES = "A state_dict() shares the model's memory: what is loaded into the model is in it too. "
 COPIES += "Keep deep copies."
 OBJECTS = "The optimizer holds these objects. Copy into them."
 
