@@ -10,6 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import textual.app
+import textual.pilot
+from textual._wait import wait_for_idle
 
 from tensortutor.ui.terminal import symbols
 from tests.ui.scenes import SCENES, Scene, Stage
@@ -19,6 +22,13 @@ TAKEN_WITH = Path(__file__).parent / "__snapshots__" / "taken_with.json"
 PICTURES = tuple(
     scene for scene in SCENES if scene.name not in ("modules", "profile", "locked", "text_narrow")
 )
+
+
+@pytest.fixture(autouse=True)
+def waiting_in_full_steps(monkeypatch):
+    """A picture is taken once: what is drawn late must be in it."""
+    for module in (textual.app, textual.pilot):
+        monkeypatch.setattr(module, "wait_for_idle", wait_for_idle)
 
 
 @pytest.fixture(autouse=True)
