@@ -123,7 +123,7 @@ def test_inputs_and_result_are_drawn_as_grids(drill, runner):
     [("x[:, -2:]", "values wrong"), ("x.mean()", "x.mean"), ("y", "NameError"), ("None", "None")],
 )
 def test_a_wrong_line_fails_with_the_checks_own_words(drill, runner, line, says):
-    record = gather(runner.start(answer_job(drill, line)))
+    record = gather(runner.start(answer_job(drill, line, (1,))))
     assert record.judged is not None
     assert not record.judged.ok
     failed = next(verdict for verdict in record.verdicts if not verdict.passed)
