@@ -147,9 +147,11 @@ async def question(stage: Stage, pilot: Any) -> None:
 def pane(kind: type, *words: str) -> Callable[[Stage, Any], Awaitable[None]]:
     async def play(stage: Stage, pilot: Any) -> None:
         await run(stage, pilot)
-        pilot.app.screen.panes.turn_to("results")
-        pilot.app.screen.results.show(kind)
+        results = pilot.app.screen.results
+        results.show(kind)
         await wait(stage, pilot, *words)
+        pilot.app.screen.panes.turn_to("results")
+        await stage.until(pilot, lambda: results.has_focus_within)
 
     return play
 
