@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if argv is None else argv
         words = with_command(words)
-        arguments = parser(needed(words)).parse_args(words)
+        arguments = parser(commands_to_parse(words)).parse_args(words)
         if arguments.ascii:
             os.environ["TENSORTUTOR_ASCII"] = "1"
         status = perform(arguments)
@@ -119,10 +119,10 @@ def command_place(words: Sequence[str]) -> int:
     return place
 
 
-def needed(words: Sequence[str]) -> Sequence[Command]:
-    """The commands to read this with: the one that is named, or all where none is or help is asked.
+def commands_to_parse(words: Sequence[str]) -> Sequence[Command]:
+    """The commands whose parsers are made: the one that is named; all for help or an unknown word.
 
-    Their two dozen parsers take longer to make than most commands take to do.
+    To make all of them takes longer than most commands take.
     """
     if not words:
         return ()

@@ -38,8 +38,8 @@ def lock_path(path: str) -> str:
     return f"{path}.lock"
 
 
-def is_other_file(path: str) -> bool:
-    """Whether something is there that is no socket: a file of somebody's, which must stay."""
+def is_not_a_socket(path: str) -> bool:
+    """Whether a file is there that is no socket: somebody's own, which must stay."""
     try:
         return not stat.S_ISSOCK(os.lstat(path).st_mode)
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def join(path: str, command: bytes, control: int) -> bool:
             socket.send_fds(connection, [secret + command], [control])
             return bool(connection.recv(1))
     except (FileNotFoundError, ConnectionError):
-        if is_other_file(path):
+        if is_not_a_socket(path):
             sys.exit(f"{path} leads to no worker: {TAKEN}")
         return False  # nobody is there yet, or was about to end
     except OSError as error:

@@ -34,7 +34,7 @@ from tensortutor.transport.join_worker import (
     OTHERS,
     SECRET_BYTES,
     TAKEN,
-    is_other_file,
+    is_not_a_socket,
     lock_path,
     owner_of,
 )
@@ -150,7 +150,7 @@ def tell(control: socket.socket, message: object) -> None:
 
 def listen(path: str, idle_s: float = IDLE_S) -> None:
     """Be the worker at this socket. Raises BlockingIOError where there is one, or OSError."""
-    if is_other_file(path):
+    if is_not_a_socket(path):
         raise FileExistsError(errno.EEXIST, TAKEN, path)
     os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
     lock = os.open(lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

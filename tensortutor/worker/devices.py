@@ -18,7 +18,7 @@ program inside a sandbox may load it (NVIDIA/nvidia-docker, wiki: GPU isolation)
 """
 
 
-def survey(layer: str) -> tuple[tuple[DeviceInfo, ...], str]:
+def find_devices(layer: str) -> tuple[tuple[DeviceInfo, ...], str]:
     """All devices of this machine; and why there is no CUDA device, where one could be expected.
 
     layer: the layer of confinement in which programs will use them. CUDA is asked in a child

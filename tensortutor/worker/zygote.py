@@ -96,7 +96,7 @@ def warm_up(setup: Setup) -> Ready:
     if setup.preload:
         for module in SLOW_MODULES:
             load(module)
-    found, why_no_card = devices.survey(setup.layer)
+    found, why_no_card = devices.find_devices(setup.layer)
     make_cheap_to_fork()
     return Ready(torch.__version__, platform.python_version(), found, why_no_card)
 

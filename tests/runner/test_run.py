@@ -317,3 +317,15 @@ def test_nothing_of_the_zygote_is_left_in_a_programs_process(runner):
         "print(names.count('zygote.py'))\n"
     )
     assert text(run(runner, source)) == "1\n1\n"
+
+
+def test_what_compilers_keep_lies_in_the_programs_own_folder(runner):
+    """Triton looks for the home folder when it is imported, before a program has its own."""
+    source = """
+import os
+folders = [os.path.dirname(os.environ["TORCHINDUCTOR_CACHE_DIR"]), os.environ["TRITON_HOME"]]
+print(folders == [os.getcwd()] * 2)
+open(os.path.join(folders[1], "kept"), "w").close()
+"""
+    events = run(runner, source)
+    assert (text(events), only(events, Finished).outcome) == ("True\n", "done")

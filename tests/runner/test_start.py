@@ -161,7 +161,7 @@ def test_a_build_with_cuda_is_asked_for_devices_in_a_child_alone(tmp_path, monke
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     for name in ("is_available", "device_count"):
         monkeypatch.setattr(torch.cuda, name, count)
-    assert [device.name for device in devices.survey("limits")[0]] == ["cpu"]
+    assert [device.name for device in devices.find_devices("limits")[0]] == ["cpu"]
     assert str(os.getpid()) not in asked.read_text().split()
 
 
@@ -173,7 +173,7 @@ def test_a_build_with_cuda_that_sees_no_card_says_why(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(torch.cuda, "init", init)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    found, why = devices.survey("limits")
+    found, why = devices.find_devices("limits")
     assert [device.name for device in found] == ["cpu"]
     assert why.startswith("No CUDA GPUs are available. CUDA_VISIBLE_DEVICES is '7'")
 
@@ -187,9 +187,9 @@ def test_a_driver_whose_module_for_cuda_is_not_loaded_says_what_loads_it(monkeyp
     monkeypatch.setattr(torch.cuda, "init", init)
     monkeypatch.setattr(devices, "CONTROL", str(tmp_path))
     monkeypatch.setattr(devices, "UNIFIED_MEMORY", str(tmp_path / "nvidia-uvm"))
-    assert "CUDA unknown error. The driver's module nvidia_uvm" in devices.survey("limits")[1]
+    assert "CUDA unknown error. The driver's module nvidia_uvm" in devices.find_devices("limits")[1]
     (tmp_path / "nvidia-uvm").touch()
-    assert devices.survey("limits")[1] == "CUDA unknown error."
+    assert devices.find_devices("limits")[1] == "CUDA unknown error."
 
 
 def test_a_card_that_cannot_be_used_is_told_and_not_chosen(monkeypatch):
@@ -204,11 +204,19 @@ def test_a_card_that_cannot_be_used_is_told_and_not_chosen(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: f"card {index}")
     monkeypatch.setattr(torch.cuda, "mem_get_info", ask)
-    present = devices_of(devices.survey("limits")[0])
+    present = devices_of(devices.find_devices("limits")[0])
     assert [device.trouble for device in present] == ["", "CUDA error: out of memory", ""]
     assert choose("auto", present).name == "cuda:1"
     with pytest.raises(RunnerError, match="cuda:0 cannot be used now: CUDA error: out of memory"):
         choose("cuda", present)
+
+
+def test_a_card_that_cannot_be_woken_is_left_for_the_program_to_meet(monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setattr(torch, "randn", fail)
+    devices.wake("cuda:0")  # raises nothing: a waiting process lives on
 
 
 @pytest.mark.skipif(torch.version.cuda is None, reason="this build of PyTorch cannot use CUDA")
@@ -324,10 +332,11 @@ def test_secrets_of_the_environment_stay_outside(monkeypatch):
     monkeypatch.setenv("TORCH_API_TOKEN", "s3cret")
     monkeypatch.setenv("MY_THING", "x")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
     kept = environment()
     assert "s3cret" not in kept.values()
     assert "MY_THING" not in kept
-    assert kept["OMP_NUM_THREADS"] == "3"
+    assert (kept["OMP_NUM_THREADS"], kept["CUBLAS_WORKSPACE_CONFIG"]) == ("3", ":16:8")
 
 
 def test_a_killed_zygote_comes_back(runner_on_cpu):
