@@ -99,9 +99,25 @@ def aligned(length: int) -> int:
 
 def inet_sockets() -> Iterator[tuple[int, int]]:
     """The number of each TCP and UDP socket of this network namespace, and its waiting bytes."""
+    unused = unused_tables()
     for table in TABLES:
+        if table in unused:
+            continue
         with contextlib.suppress(OSError), open(f"/proc/self/net/{table}") as file:
             for line in list(file)[1:]:
                 words = line.split()
                 sent, _, received = words[4].partition(":")
                 yield int(words[9]), int(sent, 16) + int(received, 16)
+
+
+def unused_tables() -> set[str]:
+    """Those of TABLES that have no line now.
+
+    To read a table, the kernel walks through room for hundreds of thousands of connections, which
+    takes milliseconds. The counts cost nothing (proc(5), /proc/net/sockstat: `TCP: inuse 0 ...`).
+    """
+    found: set[str] = set()
+    for counts in ("sockstat", "sockstat6"):
+        with contextlib.suppress(OSError), open(f"/proc/self/net/{counts}") as file:
+            found |= {line.partition(":")[0].lower() for line in file if line.split()[2] == "0"}
+    return found.intersection(TABLES)
