@@ -8,7 +8,7 @@ from typing import Any
 from tensortutor.checking import advice
 from tensortutor.checking.answer import Answer
 from tensortutor.checking.describe import shorten
-from tensortutor.worker.tracebacks import raised, text_of
+from tensortutor.worker.tracebacks import raised, suggestion, text_of
 
 LONGEST = 90
 """Characters of a check's code that a sentence can hold."""
@@ -23,7 +23,7 @@ def error_parts(
     path, check_path: the two files as Python knows them. hint: the check's own.
     """
     text = text_of(error)
-    message = f"{type(error).__qualname__}: {text}"
+    message = f"{type(error).__qualname__}: {text}{suggestion(error)}"
     report = raised(error, path, "")
     frames = report.frames
     if frames:

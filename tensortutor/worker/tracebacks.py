@@ -1,7 +1,10 @@
 """A learner's traceback: their own frames, their own file name, nothing of the machinery."""
 
+import contextlib
+import io
 import os
 import re
+import sys
 import traceback
 from types import TracebackType
 
@@ -15,7 +18,9 @@ NO_KEYBOARD = (
 LONGEST_MESSAGE = 20_000
 LONGEST_NAME = 200
 MOST_FRAMES = 50
+SUGGESTION = re.compile(r"\. Did you (?:mean|forget)[^\n]*\?\Z")
 MACHINERY = os.path.dirname(os.path.dirname(__file__)) + os.sep
+WRITE_REPORT = sys.__excepthook__
 FRAME = re.compile(r'^  File "([^"\n]*)", line \d+, in .*\n(?:    .*\n)*', re.MULTILINE)
 
 
@@ -25,8 +30,11 @@ def raised(error: BaseException, path: str, name: str, folder: str = "") -> Rais
     path: the program's file as Python knows it. name: as the learner knows it. folder: where the
     learner's own modules lie, or "".
     """
-    message = text_of(error)
+    suggested = suggestion(error)
+    message = text_of(error) + suggested
     text = written(error, path, name, folder)
+    if suggested and not text.rstrip("\n").endswith(suggested):
+        text = text.rstrip("\n") + suggested + "\n"
     if isinstance(error, EOFError) and "reading a line" in message:
         text += NO_KEYBOARD + "\n"
     return Raised(
@@ -59,6 +67,45 @@ def written(error: BaseException, path: str, name: str, folder: str) -> str:
         )
         head = "Traceback (most recent call last):\n"
         return f"{head}{''.join(places)}{name_of_type(error)}: {text_of(error)}\n"
+
+
+def suggestion(error: BaseException) -> str:
+    """What Python adds to the message of a misspelt name: `. Did you mean: 'dtype'?`, or "".
+
+    It is no part of the exception: the interpreter looks for it when it writes the report. Before
+    3.12 `traceback` leaves it out, so Python itself is asked to write a report of the last frame.
+    """
+    if not isinstance(error, (NameError, AttributeError, ImportError)):
+        return ""
+    try:
+        if sys.version_info >= (3, 12):
+            report = traceback.TracebackException(type(error), error, error.__traceback__)
+            said = "".join(report.format_exception_only())
+        else:
+            said = _written_by_python(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a class of the learner's is broken: `written` says what can be said
+        return ""
+    found = SUGGESTION.search(said.rstrip("\n"))
+    return found[0] if found and not text_of(error).endswith(found[0]) else ""
+
+
+def _written_by_python(error: NameError | AttributeError | ImportError) -> str:
+    alone: BaseException
+    if isinstance(error, AttributeError):
+        alone = AttributeError(text_of(error), name=error.name, obj=error.obj)
+    elif isinstance(error, NameError):
+        alone = NameError(text_of(error), name=error.name)
+    else:
+        return ""  # this Python suggests nothing about imports
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    alone.__traceback__ = last
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        WRITE_REPORT(type(alone), alone, last)
+    return said.getvalue()
 
 
 def clean(

@@ -141,6 +141,9 @@ def test_an_exception_in_the_answer_names_the_learners_line(runner):
     [
         ("def double(x):\n    return 2 * y\n", "NameError: name 'y'", "line 2: return 2 * y",
          "missing import"),
+        ("def double(value):\n    return 2 * valeu\n",
+         "NameError: name 'valeu' is not defined. Did you mean: 'value'?",
+         "line 2: return 2 * valeu", "missing import"),
         ("def double(x):\n    n, = x.shape, 1\n", "ValueError: too many", "line 2: n, = ",
          "number of things"),
         ("def double(x):\n    return x.bmm(x)\n", "RuntimeError: batch1 must", "line 2: ", ""),
