@@ -169,8 +169,8 @@ def overshoot(answer, rng, device):
             torch.full((1, 2, 3), end, dtype=torch.uint8, device=device),
             name="the picture",
             dtype_hint="Pixels are uint8 again.",
-            hint="An integer dtype does not stop at its ends: 300 becomes 44 in uint8. Limit the "
-            "values while they are still floats.",
+            hint="An integer dtype does not stop at its ends: 300 can become 44 in uint8. Limit "
+            "the values while they are still floats.",
         )
     inside = torch.tensor([[[-1.5, -0.5, 0.5, 1.5]]], device=device)
     wanted = torch.tensor([[[0, 64, 191, 255]]], dtype=torch.uint8, device=device)

@@ -31,8 +31,8 @@ ADDS = (
     "all its shares have come, not before."
 )
 ORDER = (
-    "A node multiplies what it has and sends it on. It may do so only when all nodes that were "
-    "computed from it have sent. Put the nodes behind self in order first."
+    "A node multiplies what it has and sends it on. It may do so only when all nodes on the "
+    "ways from the result to it have sent. Put the nodes behind self in order first."
 )
 
 
