@@ -38,7 +38,7 @@ CONVERTS = (
     "A module is not converted to integers. Nothing needs to be converted: `dtype.itemsize` is the "
     "size of one number."
 )
-FINFO = "`finfo` knows floats only, and counts bits. `dtype.itemsize` serves every dtype."
+FINFO = "`finfo` takes no integers, and counts bits. `dtype.itemsize` serves every dtype."
 
 
 def has_no_memory(tensor):
@@ -138,7 +138,7 @@ def dtypes(answer, rng, device):
             (a * b + b) * size,
             name=f"the bytes of Linear({a}, {b}) in {dtype}",
             hint="build chose a dtype of its own. How many bytes has one number in the dtype "
-            "that is asked for? `finfo` knows bits, and floats only.",
+            "that is asked for? `finfo` counts bits, and takes no integers.",
         )
 
 
