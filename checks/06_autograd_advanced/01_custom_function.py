@@ -23,7 +23,7 @@ background("A network that runs in 8-bit integers", "Write both parts.")
 COUNT = "Backward answers for every input of forward but ctx, by position, in its "
 COUNT += "shape. What has no gradient gets None."
 SPREAD = (
-    "sum() sends one number to all places, as an expanded tensor. Nothing can be written into it."
+    "sum() sends one number to all places, as an expanded tensor. In-place arithmetic refuses it."
 )
 
 
@@ -385,8 +385,8 @@ def learns(answer, rng, device):
         got,
         right_gradient(w / scale, -top, top - 1, v),
         name="w.grad",
-        hint="Torch's round and a cut give 0 everywhere, so the rounding must be your STE. The "
-        "division before it and the product after it cancel.",
+        hint="Torch's round gives 0 everywhere, so the rounding must be your STE. The division "
+        "before it and the product after it cancel.",
     )
 
 
