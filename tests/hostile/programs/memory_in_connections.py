@@ -11,7 +11,8 @@ for _ in range(3):
 server = socket.create_server(("127.0.0.1", 0), backlog=450)
 kept = []
 for _ in range(450):
-    near = socket.create_connection(server.getsockname())
+    near = socket.socket()
+    near.connect(server.getsockname())
     far, _address = server.accept()
     near.setblocking(False)
     kept += near, far
