@@ -19,7 +19,7 @@ from tensortutor.checking import (
 background("There is no need to derive everything again.")
 
 LARGE = (
-    "For a large z, exp(-z) overflows or a is exactly 0 or 1, and log(0) is no number. The "
+    "For a z far from 0, exp(-z) overflows or a is exactly 0 or 1, and log(0) is no number. The "
     "`sigmoid` of the starter takes any z, and a - y needs no logarithm."
 )
 DIGITS = (
@@ -51,7 +51,7 @@ def right_two(x, w1, b1, w2, b2, y):
 
 def ask(function, names, numbers):
     """The gradients by name; each must be a float."""
-    hint = "a * (1 - a) is exactly 0 when the neuron is sure, and so is h. On paper they cancel."
+    hint = "Where a neuron is very sure, a * (1 - a) can be exactly 0, and so can h. On paper they cancel."
     with (
         advising(ZeroDivisionError, hint=hint),
         advising(OverflowError, hint=LARGE),
@@ -149,7 +149,7 @@ def sure(answer, rng, device):
             numbers = (rng.choice([-2.0, 2.0]), 0.0, z, y)
             got = one(answer, numbers)
             error = (1.0 if z > 0 else 0.0) - y
-            hint = "Sure and wrong: the error is 1 or -1, and it arrives in full."
+            hint = "The error a - y arrives in full, however sure the neuron is."
             expect_grad("dL/db", got["db"], error, numbers, hint)
             expect_grad("dL/dw", got["dw"], error * numbers[0], numbers, hint)
 
