@@ -135,8 +135,8 @@ def same_leaves(answer, rng, device):
 @check("the parameters are only read", holds="params are only read.")
 def only_read(answer, rng, device):
     ema, params = pairs(rng, device)
-    hint = "The student's weights belong to the optimizer. What is scaled and scaled back is no "
-    hint += "longer the same to the last bit."
+    hint = "The student's weights belong to the optimizer. What is scaled and scaled back need "
+    hint += "not be the same to the last bit."
     for decay in (0.5, rng.uniform(0.8, 0.9), 1.0):
         with expect_unchanged(*params, hint=hint):
             update(answer, ema, params, decay)
@@ -214,7 +214,7 @@ def raises(answer, rng, device):
     def fn():
         raise KeyError("no such batch")
 
-    hint = "An exception leaves a function at once, past all lines but those of a `finally:`."
+    hint = "An exception leaves a function at once. The lines of a `finally:` run all the same."
     try:
         answer.with_average(params, ema, fn)
     except KeyError:
