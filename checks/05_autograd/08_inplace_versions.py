@@ -29,7 +29,7 @@ background(
 )
 
 SAVED = "Some node saved a tensor, and a later line wrote into it. Which operation saved what, and "
-SAVED += "which line ends in an underscore or in `=`?"
+SAVED += "which call ends in an underscore, or which operator in `=`?"
 
 
 def scores(rng, device, dtype=torch.float32, *, n=0, d=0):
@@ -177,8 +177,8 @@ def thrifty(answer, rng, device):
     expect_true(
         made.count <= 2,
         f"{made.count} tensors of x's size were made",
-        hint="clone() is a tensor of x's size too, and so is each operation without an "
-        "underscore. Which of your own tensors did no node save? That one may be overwritten.",
+        hint="clone() makes a tensor of x's size too, and so does each `-`, `/` or exp() of one. "
+        "Which of your own tensors did no node save? That one may be overwritten.",
     )
 
 
