@@ -51,7 +51,7 @@ def right_two(x, w1, b1, w2, b2, y):
 
 def ask(function, names, numbers):
     """The gradients by name; each must be a float."""
-    hint = "Where a neuron is very sure, a * (1 - a) can be exactly 0, and so can h. On paper they cancel."
+    hint = "If a neuron is very sure, a * (1 - a) can be exactly 0. So can h. On paper they cancel."
     with (
         advising(ZeroDivisionError, hint=hint),
         advising(OverflowError, hint=LARGE),
