@@ -19,7 +19,13 @@ from tensortutor.protocol.setup import Exited, Failed, Waiting, message_to_json
 from tensortutor.transport.bootstrap import MAGIC, pack, script
 from tensortutor.transport.dial_back import STDIO, Listener
 from tensortutor.transport.mux import CHUNK, MESSAGE, Line, Mux
-from tensortutor.transport.slurm import why_ended, why_queued
+from tensortutor.transport.slurm import (
+    give_back,
+    give_back_left_behind,
+    job_name,
+    why_ended,
+    why_queued,
+)
 
 OLDEST_PYTHON = (3, 10)
 START_S = 60.0
@@ -30,7 +36,7 @@ FLUSH_S = 2.0
 CLEAN_UP_S = 6.0
 """Longer than a far end takes to end what it has started. The host does not wait for that."""
 TERM_S = 10.0
-"""For a launch command that was told to end: an srun that is killed leaves its job in the queue."""
+"""For a launch command that was told to end: an srun that is killed does not give its job back."""
 MOST_TAIL = 4096
 QUEUED = re.compile(rb"job (\d+) queued and waiting for resources")
 ALLOCATED = re.compile(rb"job \d+ has been allocated resources")
@@ -99,6 +105,8 @@ class Near:
                     f"{self._place.launch[0]} cannot be started: {error.strerror or error}."
                 ) from None
             errors = Errors(process)
+            if has_job := asks_for_job(self._place.launch):
+                threading.Thread(target=give_back_left_behind, daemon=True).start()
             patience_s = 0.0  # nothing of ours runs there yet that would have to clean up
             try:
                 stream = self._shake_hands(process, errors)
@@ -113,6 +121,8 @@ class Near:
                     with contextlib.suppress(OSError):
                         self._connection.shutdown(socket.SHUT_RDWR)
                 end(process, patience_s)
+                if has_job and process.returncode != 0:
+                    give_back(job_name())
         except Lost as error:
             tell(self._control, Failed(str(error)))
         except (Gone, BrokenPipeError):
@@ -306,11 +316,18 @@ def launch_command(words: Sequence[str]) -> list[str]:
     extra: list[str] = []
     if name == "srun":
         extra = ["-u", "-n1"]  # without -u its output waits for a newline
-        if "SLURM_JOB_ID" in os.environ:
+        if asks_for_job(words):
+            extra += ["-J", job_name()]
+        else:
             extra.append("--overlap")  # without it, it would wait for the end of other steps
     elif name == "ssh":
         extra = ["-o", "BatchMode=yes"]
     return [first, *extra, *rest, "sh"]
+
+
+def asks_for_job(words: Sequence[str]) -> bool:
+    """This command gets a job from Slurm; inside a job it is only a step of that one."""
+    return program_of(words) == "srun" and "SLURM_JOB_ID" not in os.environ
 
 
 def program_of(launch: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from tensortutor.runner import Runner, RunnerError, Settings
 from tensortutor.transport import near
 from tensortutor.transport.bootstrap import script
 from tensortutor.transport.near import Near, launch_command
-from tensortutor.transport.slurm import queue_summary
+from tensortutor.transport.slurm import job_name, queue_summary
 from tensortutor.worker.processes import children
 
 HANGS = ("sh", "-c", "exec sleep 1000")
@@ -219,12 +219,59 @@ def test_a_command_says_what_it_waits_for(tmp_path, monkeypatch):
     assert told == ["Waiting for Slurm: Resources (job 5)."]
 
 
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Makes commands of Slurm out of scripts."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+
+    def make(**scripts):
+        for name, text in scripts.items():
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+
+    return make
+
+
+def test_a_killed_srun_has_its_job_given_back(slurm, tmp_path):
+    """Slurm does not learn of it if the job has had no step yet."""
+    log = tmp_path / "log"
+    slurm(srun="kill -9 $$", squeue="true", scancel=f'echo "$@" >> {log}')
+    assert "srun ended before Python was started" in failure(Place("srun", ("srun",)))
+    assert log.read_text() == f"--name {job_name()}\n"
+
+
+def test_a_job_is_not_given_back_by_a_step_of_it(slurm, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    log = tmp_path / "log"
+    slurm(srun="kill -9 $$", squeue="true", scancel=f'echo "$@" >> {log}')
+    assert "srun ended before Python was started" in failure(Place("srun", ("srun",)))
+    assert not log.exists()
+
+
+def test_jobs_whose_session_was_killed_are_given_back_by_the_next(slurm, tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    here = job_name().removesuffix(str(os.getpid()))
+    gone = f"{here}{ended.pid}"
+    others = (job_name(), f"{here}mine", f"tensortutor-elsewhere-1-{ended.pid}", str(ended.pid))
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    slurm(
+        srun=f"read line < {told}; echo $line >&2; exit 1", scancel=f'echo "$@" > {told}',
+        squeue="\n".join(f"echo {name}" for name in (*others, gone)),
+    )  # fmt: skip
+    said = failure(Place("srun", ("srun",)))
+    assert f"It said: --name {gone}." in said
+
+
 def test_what_is_started_gets_what_a_stream_of_bytes_needs(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert launch_command(("srun", "-p", "gpu")) == ["srun", "-u", "-n1", "-p", "gpu", "sh"]
+    named = ["-J", job_name()]  # a name that the learner gives comes later, and counts
+    assert launch_command(("srun", "-p", "gpu")) == ["srun", "-u", "-n1", *named, "-p", "gpu", "sh"]
     assert launch_command(("ssh", "host")) == ["ssh", "-o", "BatchMode=yes", "host", "sh"]
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert "--overlap" in launch_command(("/usr/bin/srun",))
+    assert launch_command(("/bin/srun",)) == ["/bin/srun", "-u", "-n1", "--overlap", "sh"]
 
 
 def test_the_setup_line_comes_before_the_interpreter():
