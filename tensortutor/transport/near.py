@@ -15,10 +15,10 @@ from collections.abc import Sequence
 
 from tensortutor.options import Place
 from tensortutor.protocol.framing import encode
-from tensortutor.protocol.setup import Exited, Failed, Waiting, message_to_json
+from tensortutor.protocol.setup import Exited, Failed, Silent, Waiting, message_to_json
 from tensortutor.transport.bootstrap import MAGIC, pack, script
 from tensortutor.transport.dial_back import STDIO, Listener
-from tensortutor.transport.mux import CHUNK, MESSAGE, Line, Mux
+from tensortutor.transport.mux import CHUNK, MESSAGE, PING_S, Line, Mux
 from tensortutor.transport.slurm import (
     give_back,
     give_back_left_behind,
@@ -32,6 +32,8 @@ START_S = 60.0
 """The longest silence before a place answers; waiting in Slurm's queue does not count."""
 LOOK_S = 0.5
 QUEUE_EVERY_S = 5.0
+QUIET_S = 10.0
+"""A place that has said nothing for so long, though asked after PING_S, does not answer."""
 FLUSH_S = 2.0
 CLEAN_UP_S = 6.0
 """Longer than a far end takes to end what it has started. The host does not wait for that."""
@@ -111,8 +113,11 @@ class Near:
             try:
                 stream = self._shake_hands(process, errors)
                 patience_s = CLEAN_UP_S
-                carrier = Carrier(self._control, *stream)
-                if lost := carrier.carry(setup):
+                carrier = Carrier(self._control, *stream, self._place.name)
+                lost = carrier.carry(setup)
+                if carrier.is_silent:
+                    patience_s = 0.0  # no use to wait for who does not hear
+                if lost:
                     why = (errors.last() or lost).rstrip(".")
                     carrier.report_lost(f"The connection to {self._place.name} ended: {why}.")
             finally:
@@ -243,9 +248,13 @@ class Near:
 class Carrier:
     """Carries the lines between a host that waits for a zygote's messages and a far end."""
 
-    def __init__(self, control: socket.socket, source: int, sink: int) -> None:
-        """control: the socket to the host. source, sink: the stream to the far end."""
+    def __init__(
+        self, control: socket.socket, source: int, sink: int, name: str = "the place"
+    ) -> None:
+        """control: the socket to the host. source, sink: the stream to the far end, in `name`."""
         self._control = control
+        self._name = name
+        self.is_silent = False
         self._host_gone = False
         self._statuses: list[int] = []
         self._mux = Mux(source, sink, message=control.sendall, opened=self._open)
@@ -258,8 +267,15 @@ class Carrier:
         """
         self._mux.say(MESSAGE, 0, setup)
         while not self._mux.lost and not self._host_gone:
-            self._mux.step()
+            self._mux.step(PING_S / 2)
+            self._tell_of_silence()
         return "" if self._host_gone else self._mux.lost
+
+    def _tell_of_silence(self) -> None:
+        if self.is_silent != (self._mux.silent_s > QUIET_S):
+            self.is_silent = not self.is_silent
+            said = f"{self._name} does not answer: nothing came from there for {QUIET_S:g} s."
+            tell(self._control, Silent(said if self.is_silent else ""))
 
     def report_lost(self, sentence: str) -> None:
         """Pass on what had come, and tell the host and each run that the rest is not known."""
@@ -348,6 +364,7 @@ def end(process: "subprocess.Popen[bytes]", patience_s: float) -> None:
         except subprocess.TimeoutExpired:
             if how is not None:
                 os.killpg(process.pid, how)
+                os.killpg(process.pid, signal.SIGCONT)  # one that is stopped ends only then
 
 
 def main(place: str, control: int) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import select
 import signal
 import socket
 import subprocess
@@ -18,11 +19,12 @@ from tensortutor.learner.settings import read_settings
 from tensortutor.options import Place
 from tensortutor.protocol.events import Finished, Notice, Output
 from tensortutor.protocol.framing import Decoder, encode
-from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.protocol.setup import Setup, Waiting, message_from_json, message_to_json
 from tensortutor.runner import Runner, RunnerError, Settings
 from tensortutor.transport import near
 from tensortutor.transport.bootstrap import script
+from tensortutor.transport.mux import PING_S
 from tensortutor.transport.near import Near, launch_command
 from tensortutor.transport.slurm import job_name, queue_summary
 from tensortutor.worker.processes import children
@@ -367,6 +369,32 @@ def test_a_lost_connection_is_told_and_the_next_run_asks_for_a_new_one(tmp_path,
             "again\n"
         ]
         assert runner.status.place.interpreter == sys.executable
+
+
+def test_a_place_that_does_not_answer_is_told_and_the_next_run_asks_for_it_anew(tmp_path, cache):
+    place = Place("the place", ("env", cache), python=sys.executable)
+    said = f"the place does not answer: nothing came from there for {near.QUIET_S:g} s."
+    limits = Limits(wall_s=near.QUIET_S + 2 * PING_S)
+    with Runner(Settings(scratch=tmp_path / "s", device="cpu", place=place)) as runner:
+        run = runner.start(
+            Job("import time\nprint('begun', flush=True)\ntime.sleep(600)", limits=limits)
+        )
+        events = []
+        for event in run:
+            events.append(event)
+            if isinstance(event, Output):
+                (far,) = children(runner._zygote._process.pid)
+                stopped = os.pidfd_open(int(far))
+                os.kill(int(far), signal.SIGSTOP)
+        assert events[-2] == Notice(said)
+        assert (events[-1].outcome, events[-1].sentence) == (
+            "lost", f"{said} The next run asks for it anew.",
+        )  # fmt: skip
+        again = [*runner.start(Job("print('again')"))]
+        assert again[0] == Notice(f"{said} It is asked for anew.")
+        assert [event.text for event in again if isinstance(event, Output)] == ["again\n"]
+    with os.fdopen(stopped):
+        assert select.select([stopped], [], [], 60.0)[0], "what is stopped was left behind"
 
 
 ONCE = 'if [ -e "$0" ]; then exec sleep 1000; fi; touch "$0"; exec "$@"'
