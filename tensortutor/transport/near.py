@@ -44,6 +44,12 @@ QUEUED = re.compile(rb"job (\d+) queued and waiting for resources")
 ALLOCATED = re.compile(rb"job \d+ has been allocated resources")
 
 
+START_FILES = (
+    "If a start file of the shell there (~/.bashrc, ~/.profile) or the setup line reads its input, "
+    "let it do so only where somebody types: [ -t 0 ] && read answer."
+)
+
+
 class Gone(Exception):
     """The host has gone."""
 
@@ -64,13 +70,23 @@ class Errors:
 
     def _read(self) -> None:
         assert self._process.stderr is not None
-        with self._process.stderr as lines:
-            for line in lines:
-                self._tail = (self._tail + line)[-MOST_TAIL:]
-                if found := QUEUED.search(line):
-                    self.job = found[1].decode()
-                elif ALLOCATED.search(line):
-                    self.job = ""
+        with self._process.stderr as stream:
+            rest = b""
+            while data := os.read(stream.fileno(), MOST_TAIL):  # a question does not end its line
+                self._tail = (self._tail + data)[-MOST_TAIL:]
+                *lines, rest = (rest + data)[-2 * MOST_TAIL :].split(b"\n")
+                self._look(lines)
+
+    def _look(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            if found := QUEUED.search(line):
+                self.job = found[1].decode()
+            elif ALLOCATED.search(line):
+                self.job = ""
+
+    def forget(self) -> None:
+        """What has been said so far is not why something ends later."""
+        self._tail = b""
 
     def last(self) -> str:
         """The last line that says something, once all has come; "" if there is none.
@@ -166,6 +182,7 @@ class Near:
             raise Lost(self._why_no_answer(errors, "ended")) from None
         if answer != "start":
             raise Lost(f"{self._place.name} speaks another version of this protocol: {answer}.")
+        errors.forget()
         return self._choose_stream(source, sink, errors)
 
     def _choose_stream(self, source: int, sink: int, errors: Errors) -> tuple[int, int]:
@@ -240,8 +257,11 @@ class Near:
             hint = " A password cannot be asked for here: use a key, or open a connection first."
         elif "Host key verification failed" in said:
             hint = " Connect once by hand, and accept its key if it is the right one."
-        elif not said:
-            hint = ' It has to run a shell in that place, as "ssh HOST" does.'
+        elif "yntax error" in said:  # the shell has got a part of what was sent
+            hint = f" {START_FILES}"
+        else:
+            hint = "" if said else ' It has to run a shell in that place, as "ssh HOST" does.'
+            hint += "" if what == "ended" else f" {START_FILES}"
         return f"{self._place.name} {what} before Python was started there.{detail}{hint}"
 
 

@@ -22,7 +22,7 @@ from tensortutor.protocol.framing import Decoder, encode
 from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.protocol.setup import Setup, Waiting, message_from_json, message_to_json
 from tensortutor.runner import Runner, RunnerError, Settings
-from tensortutor.transport import near
+from tensortutor.transport import bootstrap, near
 from tensortutor.transport.bootstrap import script
 from tensortutor.transport.mux import PING_S
 from tensortutor.transport.near import Near, launch_command
@@ -77,6 +77,13 @@ def shell(text: str) -> tuple[str, ...]:
         (shell("exit 1"), 'It has to run a shell in that place, as "ssh HOST" does.'),
         (shell("echo 'h: Permission denied (publickey).' >&2"), "A password cannot be asked for"),
         (shell("echo Password: >&2; read word"), "A password cannot be asked for here"),
+        (shell("printf 'Password: ' >&2; read word; exec sleep 9"), "A password cannot be asked"),
+        (shell("while read word; do :; done"), "let it do so only where somebody types: [ -t 0 ]"),
+        (shell("head -c 300 > /dev/null; exec sh"), "only where somebody types: [ -t 0 ] && read"),
+        (
+            shell("echo 'sh: Syntax error: (' >&2"),
+            "(~/.bashrc, ~/.profile) or the setup line reads",
+        ),
         (shell("echo 'Host key verification failed.' >&2"), "Connect once by hand, and accept its"),
         (shell("exec env -u PATH sh"), "started there. It said:"),
         (shell("echo tensortutor-stream python 3 8 /opt/py; exec sleep 9"), "is Python 3.8; 3.10"),
@@ -102,6 +109,18 @@ def test_a_python_without_torch_is_told_with_the_way_out(tmp_path, cache):
     assert f"{python} has no torch. Install it there" in said
     folder = Path(cache.partition("=")[2], "tensortutor")
     assert [path.name[:5] for path in folder.iterdir()] == ["sent-"]
+
+
+def test_who_is_not_spoken_to_any_more_ends(tmp_path, monkeypatch):
+    """As when the machine at the other end is gone, and nobody closes the stream."""
+    monkeypatch.setattr(bootstrap, "STAGE", bootstrap.STAGE.replace("alarm(120)", "alarm(1)"))
+    stage = subprocess.Popen(
+        ["env", f"XDG_CACHE_HOME={tmp_path}", "sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with stage:
+        stage.stdin.write(script(sys.executable, ""))
+        stage.stdin.flush()
+        assert stage.wait(60.0) == -signal.SIGALRM
 
 
 def test_what_was_sent_long_ago_is_removed(tmp_path):
@@ -351,7 +370,11 @@ def test_stopping_a_run_takes_back_what_was_asked_for(tmp_path):
 
 
 def test_a_lost_connection_is_told_and_the_next_run_asks_for_a_new_one(tmp_path, cache):
-    place = Place("the place", ("env", cache), python=sys.executable)
+    """Though a start file of the shell there prints something, and waits for an answer."""
+    rc = tmp_path / "rc"
+    rc.write_text("echo Welcome\necho 'bash: warning: no locale' >&2\nread answer\n")
+    launch = ("env", cache, f"BASH_ENV={rc}", "bash", "-c", 'exec "$@"', "bash", "env", "-u")
+    place = Place("the place", (*launch, "BASH_ENV"), python=sys.executable)
     folders = tmp_path / "scratch", tmp_path / "of my own"
     folders[1].mkdir()
     settings = Settings(scratch=folders[0], device="cpu", place=place, read=(folders[1],))
