@@ -174,8 +174,10 @@ class Mux:
                 self._serve(numbers[fd], events)
             elif fd == self._source:
                 self._receive()
-        for number, line in self.lines.items():
+        for number, line in list(self.lines.items()):
             self._release(number, line)
+            if line.pending and self._may_write(number):
+                self._write(number, line)  # most often there is room: no need to ask for it first
         self._close_finished()
         self.flush()
 
@@ -289,10 +291,11 @@ class Mux:
 
     def _may_read(self, number: int) -> bool:
         line = self.lines[number]
-        waits = any(n in self.lines and self.lines[n].credit <= 0 for n in line.read_after)
         has_room = line.credit > 0 and len(self._out) < MOST_WAITING
-        is_free = line.reads and not line.held and has_room and not waits
-        return is_free and self._most(number, line.read_after) > 0
+        if not line.reads or line.held or not has_room:
+            return False
+        waits = any(n in self.lines and self.lines[n].credit <= 0 for n in line.read_after)
+        return not waits and self._most(number, line.read_after) > 0
 
     def _may_write(self, number: int) -> bool:
         line = self.lines[number]
