@@ -1,6 +1,7 @@
 """The near end: stands for a zygote, whose processes are in another place."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -69,10 +70,10 @@ class Errors:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
+        assert isinstance(self._process.stderr, io.BufferedIOBase)
         with self._process.stderr as stream:
             rest = b""
-            while data := os.read(stream.fileno(), MOST_TAIL):  # a question does not end its line
+            while data := stream.read1(MOST_TAIL):  # a question does not end its line
                 self._tail = (self._tail + data)[-MOST_TAIL:]
                 *lines, rest = (rest + data)[-2 * MOST_TAIL :].split(b"\n")
                 self._look(lines)
@@ -353,7 +354,7 @@ def launch_command(words: Sequence[str]) -> list[str]:
     if name == "srun":
         extra = ["-u", "-n1"]  # without -u its output waits for a newline
         if asks_for_job(words):
-            extra += ["-J", job_name()]
+            extra.append(f"--job-name={job_name()}")
         else:
             extra.append("--overlap")  # without it, it would wait for the end of other steps
     elif name == "ssh":

@@ -288,8 +288,8 @@ def test_jobs_whose_session_was_killed_are_given_back_by_the_next(slurm, tmp_pat
 
 def test_what_is_started_gets_what_a_stream_of_bytes_needs(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    named = ["-J", job_name()]  # a name that the learner gives comes later, and counts
-    assert launch_command(("srun", "-p", "gpu")) == ["srun", "-u", "-n1", *named, "-p", "gpu", "sh"]
+    named = f"--job-name={job_name()}"  # a name that the learner gives comes later, and counts
+    assert launch_command(("srun", "-p", "gpu")) == ["srun", "-u", "-n1", named, "-p", "gpu", "sh"]
     assert launch_command(("ssh", "host")) == ["ssh", "-o", "BatchMode=yes", "host", "sh"]
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert launch_command(("/bin/srun",)) == ["/bin/srun", "-u", "-n1", "--overlap", "sh"]
