@@ -96,6 +96,13 @@ class Waiting:
 
 
 @dataclass(frozen=True)
+class Silent:
+    """From the near end of a transport: the place does not answer, or "" if it answers again."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Failed:
     """The zygote cannot serve; the sentence says why.
 
@@ -215,7 +222,7 @@ KINDS = {
     kind.__name__.lower(): kind
     for kind in (
         Setup, Ready, Failed, SpareMade, MakeSpare, Load, Allow, Interrupt, Kill, Assignment, Ended,
-        Exited, Foresee, Assist, Waiting, Question, Completions, Documentation,
+        Exited, Foresee, Assist, Waiting, Silent, Question, Completions, Documentation,
     )
 }  # fmt: skip
 

@@ -59,6 +59,8 @@ from tensortutor.runner.zygote import Spare
 
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
+LOOK_S = 1.0
+"""Whether the place still answers is looked at so often."""
 FROM_PROGRAM = (
     Started, Output, *DRAWINGS, Raised, Warned, CheckStarted, Verdict, Probed, *LENS,
     Types,
@@ -76,6 +78,7 @@ TOO_MUCH = "The program has printed {:g} MB, the limit of a run; the rest is cou
 FORGED = "Something other than the checks reported a result; it does not count."
 
 
+ANEW = "The next run asks for it anew."
 VANISHED = "The program's process was ended from outside."
 
 
@@ -111,6 +114,7 @@ class Run:
         self._warned = 0
         self._has_started = False
         self._is_forged = False
+        self._silence = ""
         self._modules: tuple[str, ...] = ()
         self._said: set[tuple[type, object]] = set()
         self._error: Raised | None = None
@@ -187,6 +191,9 @@ class Run:
                         finished = finished or event
                     else:
                         yield event
+            if finished is None and self._silence != (silence := spare.silence()):
+                self._silence = silence
+                yield Notice(silence or "It answers again.")
             finished = finished or self._deadline(spare, watch)
             if finished is None and not watch.listens_to("status"):
                 finished = Finished("lost", 70, VANISHED, 0.0)
@@ -216,7 +223,7 @@ class Run:
 
     def _timeout(self, watch: Watch) -> float:
         now = time.monotonic()
-        ends = [self._begun + self._job.limits.wall_s, watch.patience]
+        ends = [self._begun + self._job.limits.wall_s, watch.patience, now + LOOK_S]
         return max(0.0, min(ends) - now)
 
     def _deadline(self, spare: Spare, watch: Watch) -> Finished | None:
@@ -226,8 +233,12 @@ class Run:
             watch.patience = now + PATIENCE_S
             send(spare.status, Interrupt())
         if now >= watch.patience:
+            if self._silence:
+                return Finished("stopped", 137, f"Stopped. {self._silence}", 0.0)
             return Finished("stopped", 137, "Stopped: it did not react, so it was killed.", 0.0)
         if now >= self._begun + self._job.limits.wall_s:
+            if self._silence:
+                return Finished("lost", 70, f"{self._silence} {ANEW}", 0.0)
             return after_time(self._job.limits, self._ms())
         return None
 

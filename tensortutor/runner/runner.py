@@ -283,6 +283,17 @@ class Runner:
             self._zygote = None
         zygote.close()
 
+    def _give_up_silent(self) -> str:
+        """Let go of a place that does not answer. What was known of it, "" if it does answer."""
+        with self._lock:
+            zygote = self._zygote
+            silence = zygote.silence if zygote is not None else ""
+            if zygote is None or not silence:
+                return ""
+            self._zygote = None
+        zygote.close()
+        return silence
+
     # --- runs ---
 
     def _device_for(self, job: Job, zygote: Zygote) -> str:
@@ -297,6 +308,8 @@ class Runner:
             self._running += 1
             self._cancel_idle()
         for attempt in (1, 2):
+            if silence := self._give_up_silent():
+                yield Notice(f"{silence} It is asked for anew.")
             if self.status.state != "ready":
                 yield from self._load(stopped)
             zygote = self._serving(stopped)

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from tensortutor.protocol.setup import (
     MakeSpare,
     Ready,
     Setup,
+    Silent,
     SpareMade,
     Waiting,
     message_from_json,
@@ -39,7 +40,8 @@ LONGEST_FORESEEN = 1 << 16
 class Spare:
     """A process that waits for a job: its sockets and the pipes behind its stdout and stderr.
 
-    modules: those of SLOW_MODULES that had been loaded when it was forked.
+    modules: those of SLOW_MODULES that had been loaded when it was forked. silence: says that the
+    place where it is does not answer, or "".
     """
 
     device: str
@@ -48,6 +50,7 @@ class Spare:
     out: int
     err: int
     modules: frozenset[str] = frozenset()
+    silence: Callable[[], str] = str
 
     def is_alive(self) -> bool:
         """Nothing has ended: a waiting process says nothing, and so does its keeper."""
@@ -85,7 +88,7 @@ class Zygote:
         self._foreseen: Foresee | None = None
         self._failure = ""
         self._needs_consent = False
-        self._waiting_for = ""
+        self._waiting_for = self._silence = ""
         self._longest_start_s = longest_start_s
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,6 +118,11 @@ class Zygote:
     def waiting_for(self) -> str:
         """What has to happen before it can be started, or ""."""
         return self._waiting_for
+
+    @property
+    def silence(self) -> str:
+        """That the place where it is does not answer at the moment, or ""."""
+        return self._silence if self._ready else ""
 
     @property
     def failure(self) -> str:
@@ -149,10 +157,13 @@ class Zygote:
         """A waiting process, forked now if there is none. Raises RunnerError."""
         self.ask(1, device)
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting(device) or self._failure, LONGEST_FORK_S)
+            self._changed.wait_for(
+                lambda: self._waiting(device) or self._failure or self.silence, LONGEST_FORK_S
+            )
             spare = self._waiting(device)
             if spare is None:
-                raise RunnerError(self._failure or "No process could be made to run this in.")
+                why = self._failure or self.silence
+                raise RunnerError(why or "No process could be made to run this in.")
             self._spares.remove(spare)
         if spare.is_alive():
             return spare
@@ -248,6 +259,8 @@ class Zygote:
                 self._ready = message
             elif isinstance(message, Waiting):
                 self._waiting_for = message.reason
+            elif isinstance(message, Silent):
+                self._silence = message.sentence
             elif isinstance(message, Failed):
                 self._failure = self._failure or message.sentence
                 self._needs_consent = message.needs_consent
@@ -255,7 +268,7 @@ class Zygote:
                 channel, status, out, err = (descriptors.popleft() for _ in range(4))
                 sockets = (socket.socket(fileno=channel), socket.socket(fileno=status))
                 device, modules = self._asked.popleft()
-                spare = Spare(device, *sockets, out, err, modules)
+                spare = Spare(device, *sockets, out, err, modules, lambda: self.silence)
                 if self._failure:
                     spare.close()
                 else:

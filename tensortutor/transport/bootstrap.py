@@ -1,10 +1,12 @@
 """What the near end sends: the other place needs nothing but a shell and Python with torch."""
 
+import base64
 import hashlib
 import importlib.util
 import io
 import shlex
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +22,10 @@ NOT_SENT = {"__pycache__", "django-stubs", "stubs"}
 
 MAGIC = b"tensortutor-stream "
 """Everything before it is somebody else's: banners, a shell's start files."""
+EMPTY_LINES = 4
+"""What start files of a shell read in vain (`read answer` in ~/.bashrc) is then none of ours."""
 STAGE = """
-import os, sys
+import os, signal, sys
 sys.path[:] = [p for p in sys.path if p]
 import atexit, fcntl, hashlib, io, shutil, tempfile, time, zipfile
 source, sink = os.dup(0), os.dup(1)
@@ -40,6 +44,7 @@ def say(text):
 def take(size):
     data = b""
     while len(data) < size:
+        signal.alarm(120)  # nobody is there any more, or the line is dead
         more = os.read(source, min(size - len(data), 1 << 16))
         if not more:
             sys.exit(0)
@@ -123,6 +128,7 @@ say("start")
 sys.path.insert(0, folder)
 from tensortutor.transport.dial_back import dial, read_offer
 connection = dial(read_offer(source))
+signal.alarm(0)  # from here on the far end looks after that
 say("tcp" if connection else "stdio")
 if connection:
     # The old stream stays open: who launched this ends it through it.
@@ -150,9 +156,15 @@ class Archive:
 
 
 def script(python: str, setup: str) -> bytes:
-    """The lines for the shell of the place."""
-    begin = f"{setup}\n" if setup else ""
-    return f"{begin}exec {shlex.quote(python)} -u -c {shlex.quote(STAGE)}\n".encode()
+    """The lines for the shell of the place.
+
+    The last is one line, shorter than a terminal takes at once (4096 bytes): no shell that has lost
+    the begin of it carries out the rest.
+    """
+    begin = "\n" * EMPTY_LINES + (f"{setup}\n" if setup else "")
+    packed = base64.b64encode(zlib.compress(STAGE.encode(), 9)).decode()
+    stage = f"import base64, zlib; exec(zlib.decompress(base64.b64decode('{packed}')))"
+    return f"{begin}exec {shlex.quote(python)} -u -c {shlex.quote(stage)}\n".encode()
 
 
 def pack() -> Archive:

@@ -24,7 +24,7 @@ LARGEST = 1 << 22
 """More than any frame of ours holds: whoever claims more does not speak this protocol."""
 MOST_WAITING = 1 << 20
 """With so many bytes waiting to be sent, no line is read any more."""
-PING_S = 15.0
+PING_S = 5.0
 SILENCE_S = 60.0
 """A stream that says nothing for so long, though asked, is taken for lost."""
 LOOK_S = 0.001
@@ -118,6 +118,11 @@ class Mux:
         """Something waits for the stream."""
         return bool(self._out)
 
+    @property
+    def silent_s(self) -> float:
+        """How long nothing has come. The other side is asked after PING_S: then it should have."""
+        return self._clock() - self._heard
+
     def say(self, kind: int, number: int = 0, payload: bytes = b"") -> None:
         """Send a frame, once the stream takes it."""
         self._out += HEAD.pack(kind, number, len(payload)) + payload
@@ -169,8 +174,10 @@ class Mux:
                 self._serve(numbers[fd], events)
             elif fd == self._source:
                 self._receive()
-        for number, line in self.lines.items():
+        for number, line in list(self.lines.items()):
             self._release(number, line)
+            if line.pending and self._may_write(number):
+                self._write(number, line)  # most often there is room: no need to ask for it first
         self._close_finished()
         self.flush()
 
@@ -190,8 +197,8 @@ class Mux:
 
     def _ask_after_silence(self) -> None:
         now = self._clock()
-        if now - self._heard > SILENCE_S:
-            self.lost = f"nothing came for {SILENCE_S:g} s"
+        if self.silent_s > SILENCE_S:
+            self.lost = f"it does not answer, nothing has come for {SILENCE_S:g} s"
         elif now - max(self._heard, self._asked) >= PING_S:
             self._asked = now
             self.say(PING)
@@ -284,10 +291,11 @@ class Mux:
 
     def _may_read(self, number: int) -> bool:
         line = self.lines[number]
-        waits = any(n in self.lines and self.lines[n].credit <= 0 for n in line.read_after)
         has_room = line.credit > 0 and len(self._out) < MOST_WAITING
-        is_free = line.reads and not line.held and has_room and not waits
-        return is_free and self._most(number, line.read_after) > 0
+        if not line.reads or line.held or not has_room:
+            return False
+        waits = any(n in self.lines and self.lines[n].credit <= 0 for n in line.read_after)
+        return not waits and self._most(number, line.read_after) > 0
 
     def _may_write(self, number: int) -> bool:
         line = self.lines[number]

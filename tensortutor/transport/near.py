@@ -1,6 +1,7 @@
 """The near end: stands for a zygote, whose processes are in another place."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -15,25 +16,39 @@ from collections.abc import Sequence
 
 from tensortutor.options import Place
 from tensortutor.protocol.framing import encode
-from tensortutor.protocol.setup import Exited, Failed, Waiting, message_to_json
+from tensortutor.protocol.setup import Exited, Failed, Silent, Waiting, message_to_json
 from tensortutor.transport.bootstrap import MAGIC, pack, script
 from tensortutor.transport.dial_back import STDIO, Listener
-from tensortutor.transport.mux import CHUNK, MESSAGE, Line, Mux
-from tensortutor.transport.slurm import why_ended, why_queued
+from tensortutor.transport.mux import CHUNK, MESSAGE, PING_S, Line, Mux
+from tensortutor.transport.slurm import (
+    give_back,
+    give_back_left_behind,
+    job_name,
+    why_ended,
+    why_queued,
+)
 
 OLDEST_PYTHON = (3, 10)
 START_S = 60.0
 """The longest silence before a place answers; waiting in Slurm's queue does not count."""
 LOOK_S = 0.5
 QUEUE_EVERY_S = 5.0
+QUIET_S = 10.0
+"""A place that has said nothing for so long, though asked after PING_S, does not answer."""
 FLUSH_S = 2.0
 CLEAN_UP_S = 6.0
 """Longer than a far end takes to end what it has started. The host does not wait for that."""
 TERM_S = 10.0
-"""For a launch command that was told to end: an srun that is killed leaves its job in the queue."""
+"""For a launch command that was told to end: an srun that is killed does not give its job back."""
 MOST_TAIL = 4096
 QUEUED = re.compile(rb"job (\d+) queued and waiting for resources")
 ALLOCATED = re.compile(rb"job \d+ has been allocated resources")
+
+
+START_FILES = (
+    "If a start file of the shell there (~/.bashrc, ~/.profile) or the setup line reads its input, "
+    "let it do so only where somebody types: [ -t 0 ] && read answer."
+)
 
 
 class Gone(Exception):
@@ -55,14 +70,24 @@ class Errors:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
-        with self._process.stderr as lines:
-            for line in lines:
-                self._tail = (self._tail + line)[-MOST_TAIL:]
-                if found := QUEUED.search(line):
-                    self.job = found[1].decode()
-                elif ALLOCATED.search(line):
-                    self.job = ""
+        assert isinstance(self._process.stderr, io.BufferedIOBase)
+        with self._process.stderr as stream:
+            rest = b""
+            while data := stream.read1(MOST_TAIL):  # a question does not end its line
+                self._tail = (self._tail + data)[-MOST_TAIL:]
+                *lines, rest = (rest + data)[-2 * MOST_TAIL :].split(b"\n")
+                self._look(lines)
+
+    def _look(self, lines: Sequence[bytes]) -> None:
+        for line in lines:
+            if found := QUEUED.search(line):
+                self.job = found[1].decode()
+            elif ALLOCATED.search(line):
+                self.job = ""
+
+    def forget(self) -> None:
+        """What has been said so far is not why something ends later."""
+        self._tail = b""
 
     def last(self) -> str:
         """The last line that says something, once all has come; "" if there is none.
@@ -99,12 +124,17 @@ class Near:
                     f"{self._place.launch[0]} cannot be started: {error.strerror or error}."
                 ) from None
             errors = Errors(process)
+            if has_job := asks_for_job(self._place.launch):
+                threading.Thread(target=give_back_left_behind, daemon=True).start()
             patience_s = 0.0  # nothing of ours runs there yet that would have to clean up
             try:
                 stream = self._shake_hands(process, errors)
                 patience_s = CLEAN_UP_S
-                carrier = Carrier(self._control, *stream)
-                if lost := carrier.carry(setup):
+                carrier = Carrier(self._control, *stream, self._place.name)
+                lost = carrier.carry(setup)
+                if carrier.is_silent:
+                    patience_s = 0.0  # no use to wait for who does not hear
+                if lost:
                     why = (errors.last() or lost).rstrip(".")
                     carrier.report_lost(f"The connection to {self._place.name} ended: {why}.")
             finally:
@@ -113,6 +143,8 @@ class Near:
                     with contextlib.suppress(OSError):
                         self._connection.shutdown(socket.SHUT_RDWR)
                 end(process, patience_s)
+                if has_job and process.returncode != 0:
+                    give_back(job_name())
         except Lost as error:
             tell(self._control, Failed(str(error)))
         except (Gone, BrokenPipeError):
@@ -151,6 +183,7 @@ class Near:
             raise Lost(self._why_no_answer(errors, "ended")) from None
         if answer != "start":
             raise Lost(f"{self._place.name} speaks another version of this protocol: {answer}.")
+        errors.forget()
         return self._choose_stream(source, sink, errors)
 
     def _choose_stream(self, source: int, sink: int, errors: Errors) -> tuple[int, int]:
@@ -225,17 +258,24 @@ class Near:
             hint = " A password cannot be asked for here: use a key, or open a connection first."
         elif "Host key verification failed" in said:
             hint = " Connect once by hand, and accept its key if it is the right one."
-        elif not said:
-            hint = ' It has to run a shell in that place, as "ssh HOST" does.'
+        elif "yntax error" in said:  # the shell has got a part of what was sent
+            hint = f" {START_FILES}"
+        else:
+            hint = "" if said else ' It has to run a shell in that place, as "ssh HOST" does.'
+            hint += "" if what == "ended" else f" {START_FILES}"
         return f"{self._place.name} {what} before Python was started there.{detail}{hint}"
 
 
 class Carrier:
     """Carries the lines between a host that waits for a zygote's messages and a far end."""
 
-    def __init__(self, control: socket.socket, source: int, sink: int) -> None:
-        """control: the socket to the host. source, sink: the stream to the far end."""
+    def __init__(
+        self, control: socket.socket, source: int, sink: int, name: str = "the place"
+    ) -> None:
+        """control: the socket to the host. source, sink: the stream to the far end, in `name`."""
         self._control = control
+        self._name = name
+        self.is_silent = False
         self._host_gone = False
         self._statuses: list[int] = []
         self._mux = Mux(source, sink, message=control.sendall, opened=self._open)
@@ -248,8 +288,15 @@ class Carrier:
         """
         self._mux.say(MESSAGE, 0, setup)
         while not self._mux.lost and not self._host_gone:
-            self._mux.step()
+            self._mux.step(PING_S / 2)
+            self._tell_of_silence()
         return "" if self._host_gone else self._mux.lost
+
+    def _tell_of_silence(self) -> None:
+        if self.is_silent != (self._mux.silent_s > QUIET_S):
+            self.is_silent = not self.is_silent
+            said = f"{self._name} does not answer: nothing came from there for {QUIET_S:g} s."
+            tell(self._control, Silent(said if self.is_silent else ""))
 
     def report_lost(self, sentence: str) -> None:
         """Pass on what had come, and tell the host and each run that the rest is not known."""
@@ -306,11 +353,18 @@ def launch_command(words: Sequence[str]) -> list[str]:
     extra: list[str] = []
     if name == "srun":
         extra = ["-u", "-n1"]  # without -u its output waits for a newline
-        if "SLURM_JOB_ID" in os.environ:
+        if asks_for_job(words):
+            extra.append(f"--job-name={job_name()}")
+        else:
             extra.append("--overlap")  # without it, it would wait for the end of other steps
     elif name == "ssh":
         extra = ["-o", "BatchMode=yes"]
     return [first, *extra, *rest, "sh"]
+
+
+def asks_for_job(words: Sequence[str]) -> bool:
+    """This command gets a job from Slurm; inside a job it is only a step of that one."""
+    return program_of(words) == "srun" and "SLURM_JOB_ID" not in os.environ
 
 
 def program_of(launch: Sequence[str]) -> str:
@@ -331,6 +385,7 @@ def end(process: "subprocess.Popen[bytes]", patience_s: float) -> None:
         except subprocess.TimeoutExpired:
             if how is not None:
                 os.killpg(process.pid, how)
+                os.killpg(process.pid, signal.SIGCONT)  # one that is stopped ends only then
 
 
 def main(place: str, control: int) -> None:

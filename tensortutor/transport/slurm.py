@@ -1,6 +1,12 @@
-"""What Slurm says: why a job waits, how long it may run, why it was ended, how full a queue is."""
+"""What Slurm says: why a job waits, how long it may run, why it was ended, how full a queue is.
+
+And what it is to be told: that nobody uses a job. Slurm learns that a job is over from its last
+step, or from `srun`. A job whose `srun` is killed before its first step has begun, as one that
+waits in the queue, is allocated all the same and stays until its time is over.
+"""
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +23,42 @@ WHY_ENDED = {
     "PREEMPTION": "another job comes first and takes its place",
     "NODE FAILURE": "the node has failed",
 }
+
+
+def job_name() -> str:
+    """What a job that this process asks for is called: whose it is, and whether that one lives."""
+    return f"{_here()}{os.getpid()}"
+
+
+def give_back(name: str) -> None:
+    """End the jobs of this name, whether they wait or run."""
+    _answer("scancel", "--name", name)
+
+
+def give_back_left_behind() -> None:
+    """End what processes on this machine have asked for that were killed before they could."""
+    begin = _here()
+    for name in set(_answer("squeue", "-h", "-u", str(os.getuid()), "-o", "%j").split()):
+        pid = name.removeprefix(begin)
+        if name.startswith(begin) and pid.isdigit() and not _is_alive(int(pid)):
+            give_back(name)
+
+
+def _here() -> str:
+    """How the names of all jobs begin that are asked for here: process numbers mean the same."""
+    numbers = 0
+    with contextlib.suppress(OSError):
+        numbers = os.stat("/proc/self/ns/pid").st_ino
+    return f"tensortutor-{os.uname().nodename}-{numbers}-"
+
+
+def _is_alive(pid: int) -> bool:
+    """There is a process of this user with this number."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def why_queued(job: str, waited_s: float) -> str:

@@ -8,7 +8,7 @@ killed at a random moment of a run, in a third of the rounds while the place is 
 half of those with nothing there from an earlier time: the near end, srun, the far end, the zygote,
 bubblewrap, a keeper or the program. Afterwards a run under way must have ended within PATIENCE_S
 with one Finished, the next run must work, and no process may be left on either side, nor a
-temporary folder there.
+temporary folder there, nor, after a session, a job in Slurm's queue.
 """
 
 import contextlib
@@ -33,6 +33,8 @@ PATIENCE_S = 10.0
 """A far end gives what it started CLEAN_UP_S to end."""
 SESSION_ROUNDS = 3
 LATEST_S = 3.0
+EARLY_S = 0.4
+"""Soon after a start: Slurm may have given a job that has had no step yet."""
 
 
 class Elsewhere:
@@ -43,6 +45,7 @@ class Elsewhere:
         self._temporary.mkdir(parents=True)
         self._scratch = folder / "scratch"
         self._scratch.mkdir()
+        self._is_slurm = launch[:1] == ("srun",)
         variables = (f"XDG_CACHE_HOME={self._cache}", f"TMPDIR={self._temporary}")
         place = Place("the place", (*launch, "env", *variables), python=sys.executable)
         self._settings = Settings(scratch=self._scratch, device="cpu", sandbox=layer, place=place)
@@ -58,7 +61,7 @@ class Elsewhere:
                     runner.prepare()
                 done = runner_round(
                     runner, rng, processes=lambda _: self.processes(), patience_s=PATIENCE_S,
-                    latest_s=LATEST_S if is_cold else 0.5,
+                    latest_s=rng.choice((EARLY_S, LATEST_S)) if is_cold else 0.5,
                 )  # fmt: skip
                 self._see_folders(done)
                 yield ("at the start: " if is_cold else "") + done
@@ -77,6 +80,11 @@ class Elsewhere:
 
     def _see_nothing_left(self) -> None:
         await_gone(self.processes(), "the end of a session", patience_s=PATIENCE_S)
+        end = time.monotonic() + PATIENCE_S
+        while jobs := queue() if self._is_slurm else "":
+            if time.monotonic() > end:
+                raise Failure(f"jobs left in Slurm's queue after the end of a session:\n{jobs}")
+            time.sleep(0.2)
         self._see_folders("the end of a session")
 
     def processes(self) -> list[int]:
@@ -114,10 +122,15 @@ class Elsewhere:
                     yield path
 
 
+def queue() -> str:
+    """All jobs that Slurm has, one a line."""
+    return subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
+
+
 def main(rounds: int) -> None:
     """Soak, and report. Exits with 1 if something was found; goes on with a new session then."""
     seed = random.randrange(10**6)
-    launches = {"pipe": (), **({"srun": ("srun", "-Q")} if has_slurm() else {})}
+    launches = {"pipe": (), **({"srun": ("srun",)} if has_slurm() else {})}
     layers = [name for name in ("full", "landlock") if is_possible(name)]
     print(f"seed {seed}, {rounds} rounds over {', '.join(launches)} in {layers}", flush=True)
     rng = random.Random(seed)
@@ -148,8 +161,7 @@ def main(rounds: int) -> None:
     for what, count in sorted(seen.items()):
         print(f"{count:4} {what}")
     if "srun" in launches:
-        jobs = subprocess.run(["squeue", "-h"], capture_output=True, text=True, check=True).stdout
-        print(f"jobs left in Slurm's queue: {len(jobs.splitlines())}")
+        print(f"jobs left in Slurm's queue: {len(queue().splitlines())}")
     else:
         print("srun: no Slurm answers here")
     if failures:

@@ -273,7 +273,7 @@ def test_a_stream_that_says_nothing_is_taken_for_lost():
         for _ in range(4):
             now[0] += SILENCE_S / 3
             wire.near.mux.step(0)
-        assert wire.near.mux.lost == f"nothing came for {SILENCE_S:g} s"
+        assert wire.near.mux.lost == f"it does not answer, nothing has come for {SILENCE_S:g} s"
 
 
 def test_bytes_that_are_none_of_ours_end_the_stream():

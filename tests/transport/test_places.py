@@ -2,6 +2,7 @@
 
 import os
 import platform
+import select
 import signal
 import socket
 import subprocess
@@ -18,13 +19,14 @@ from tensortutor.learner.settings import read_settings
 from tensortutor.options import Place
 from tensortutor.protocol.events import Finished, Notice, Output
 from tensortutor.protocol.framing import Decoder, encode
-from tensortutor.protocol.jobs import Job
+from tensortutor.protocol.jobs import Job, Limits
 from tensortutor.protocol.setup import Setup, Waiting, message_from_json, message_to_json
 from tensortutor.runner import Runner, RunnerError, Settings
-from tensortutor.transport import near
+from tensortutor.transport import bootstrap, near
 from tensortutor.transport.bootstrap import script
+from tensortutor.transport.mux import PING_S
 from tensortutor.transport.near import Near, launch_command
-from tensortutor.transport.slurm import queue_summary
+from tensortutor.transport.slurm import job_name, queue_summary
 from tensortutor.worker.processes import children
 
 HANGS = ("sh", "-c", "exec sleep 1000")
@@ -75,6 +77,13 @@ def shell(text: str) -> tuple[str, ...]:
         (shell("exit 1"), 'It has to run a shell in that place, as "ssh HOST" does.'),
         (shell("echo 'h: Permission denied (publickey).' >&2"), "A password cannot be asked for"),
         (shell("echo Password: >&2; read word"), "A password cannot be asked for here"),
+        (shell("printf 'Password: ' >&2; read word; exec sleep 9"), "A password cannot be asked"),
+        (shell("while read word; do :; done"), "let it do so only where somebody types: [ -t 0 ]"),
+        (shell("head -c 300 > /dev/null; exec sh"), "only where somebody types: [ -t 0 ] && read"),
+        (
+            shell("echo 'sh: Syntax error: (' >&2"),
+            "(~/.bashrc, ~/.profile) or the setup line reads",
+        ),
         (shell("echo 'Host key verification failed.' >&2"), "Connect once by hand, and accept its"),
         (shell("exec env -u PATH sh"), "started there. It said:"),
         (shell("echo tensortutor-stream python 3 8 /opt/py; exec sleep 9"), "is Python 3.8; 3.10"),
@@ -100,6 +109,18 @@ def test_a_python_without_torch_is_told_with_the_way_out(tmp_path, cache):
     assert f"{python} has no torch. Install it there" in said
     folder = Path(cache.partition("=")[2], "tensortutor")
     assert [path.name[:5] for path in folder.iterdir()] == ["sent-"]
+
+
+def test_who_is_not_spoken_to_any_more_ends(tmp_path, monkeypatch):
+    """As when the machine at the other end is gone, and nobody closes the stream."""
+    monkeypatch.setattr(bootstrap, "STAGE", bootstrap.STAGE.replace("alarm(120)", "alarm(1)"))
+    stage = subprocess.Popen(
+        ["env", f"XDG_CACHE_HOME={tmp_path}", "sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with stage:
+        stage.stdin.write(script(sys.executable, ""))
+        stage.stdin.flush()
+        assert stage.wait(60.0) == -signal.SIGALRM
 
 
 def test_what_was_sent_long_ago_is_removed(tmp_path):
@@ -219,12 +240,59 @@ def test_a_command_says_what_it_waits_for(tmp_path, monkeypatch):
     assert told == ["Waiting for Slurm: Resources (job 5)."]
 
 
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """Makes commands of Slurm out of scripts."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+
+    def make(**scripts):
+        for name, text in scripts.items():
+            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tmp_path / name).chmod(0o755)
+
+    return make
+
+
+def test_a_killed_srun_has_its_job_given_back(slurm, tmp_path):
+    """Slurm does not learn of it if the job has had no step yet."""
+    log = tmp_path / "log"
+    slurm(srun="kill -9 $$", squeue="true", scancel=f'echo "$@" >> {log}')
+    assert "srun ended before Python was started" in failure(Place("srun", ("srun",)))
+    assert log.read_text() == f"--name {job_name()}\n"
+
+
+def test_a_job_is_not_given_back_by_a_step_of_it(slurm, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    log = tmp_path / "log"
+    slurm(srun="kill -9 $$", squeue="true", scancel=f'echo "$@" >> {log}')
+    assert "srun ended before Python was started" in failure(Place("srun", ("srun",)))
+    assert not log.exists()
+
+
+def test_jobs_whose_session_was_killed_are_given_back_by_the_next(slurm, tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    here = job_name().removesuffix(str(os.getpid()))
+    gone = f"{here}{ended.pid}"
+    others = (job_name(), f"{here}mine", f"tensortutor-elsewhere-1-{ended.pid}", str(ended.pid))
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    slurm(
+        srun=f"read line < {told}; echo $line >&2; exit 1", scancel=f'echo "$@" > {told}',
+        squeue="\n".join(f"echo {name}" for name in (*others, gone)),
+    )  # fmt: skip
+    said = failure(Place("srun", ("srun",)))
+    assert f"It said: --name {gone}." in said
+
+
 def test_what_is_started_gets_what_a_stream_of_bytes_needs(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert launch_command(("srun", "-p", "gpu")) == ["srun", "-u", "-n1", "-p", "gpu", "sh"]
+    named = f"--job-name={job_name()}"  # a name that the learner gives comes later, and counts
+    assert launch_command(("srun", "-p", "gpu")) == ["srun", "-u", "-n1", named, "-p", "gpu", "sh"]
     assert launch_command(("ssh", "host")) == ["ssh", "-o", "BatchMode=yes", "host", "sh"]
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert "--overlap" in launch_command(("/usr/bin/srun",))
+    assert launch_command(("/bin/srun",)) == ["/bin/srun", "-u", "-n1", "--overlap", "sh"]
 
 
 def test_the_setup_line_comes_before_the_interpreter():
@@ -302,7 +370,11 @@ def test_stopping_a_run_takes_back_what_was_asked_for(tmp_path):
 
 
 def test_a_lost_connection_is_told_and_the_next_run_asks_for_a_new_one(tmp_path, cache):
-    place = Place("the place", ("env", cache), python=sys.executable)
+    """Though a start file of the shell there prints something, and waits for an answer."""
+    rc = tmp_path / "rc"
+    rc.write_text("echo Welcome\necho 'bash: warning: no locale' >&2\nread answer\n")
+    launch = ("env", cache, f"BASH_ENV={rc}", "bash", "-c", 'exec "$@"', "bash", "env", "-u")
+    place = Place("the place", (*launch, "BASH_ENV"), python=sys.executable)
     folders = tmp_path / "scratch", tmp_path / "of my own"
     folders[1].mkdir()
     settings = Settings(scratch=folders[0], device="cpu", place=place, read=(folders[1],))
@@ -320,6 +392,32 @@ def test_a_lost_connection_is_told_and_the_next_run_asks_for_a_new_one(tmp_path,
             "again\n"
         ]
         assert runner.status.place.interpreter == sys.executable
+
+
+def test_a_place_that_does_not_answer_is_told_and_the_next_run_asks_for_it_anew(tmp_path, cache):
+    place = Place("the place", ("env", cache), python=sys.executable)
+    said = f"the place does not answer: nothing came from there for {near.QUIET_S:g} s."
+    limits = Limits(wall_s=near.QUIET_S + 2 * PING_S)
+    with Runner(Settings(scratch=tmp_path / "s", device="cpu", place=place)) as runner:
+        run = runner.start(
+            Job("import time\nprint('begun', flush=True)\ntime.sleep(600)", limits=limits)
+        )
+        events = []
+        for event in run:
+            events.append(event)
+            if isinstance(event, Output):
+                (far,) = children(runner._zygote._process.pid)
+                stopped = os.pidfd_open(int(far))
+                os.kill(int(far), signal.SIGSTOP)
+        assert events[-2] == Notice(said)
+        assert (events[-1].outcome, events[-1].sentence) == (
+            "lost", f"{said} The next run asks for it anew.",
+        )  # fmt: skip
+        again = [*runner.start(Job("print('again')"))]
+        assert again[0] == Notice(f"{said} It is asked for anew.")
+        assert [event.text for event in again if isinstance(event, Output)] == ["again\n"]
+    with os.fdopen(stopped):
+        assert select.select([stopped], [], [], 60.0)[0], "what is stopped was left behind"
 
 
 ONCE = 'if [ -e "$0" ]; then exec sleep 1000; fi; touch "$0"; exec "$@"'
