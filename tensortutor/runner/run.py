@@ -59,6 +59,8 @@ from tensortutor.runner.zygote import Spare
 
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
+TRIES = 3
+"""Processes that may die before the program has begun: a place that is killed dies by and by."""
 LOOK_S = 1.0
 """Whether the place still answers is looked at so often."""
 FROM_PROGRAM = (
@@ -92,10 +94,11 @@ class Run:
     def __init__(
         self,
         job: Job,
-        take: Callable[[Callable[[], bool]], Iterator[Notice | Spare]],
+        take: Callable[[Callable[[], bool], bool], Iterator[Notice | Spare]],
         done: Callable[[tuple[str, ...]], None],
     ) -> None:
-        """take: gives a waiting process; asks what it is given whether the run is stopped.
+        """take: gives a waiting process; asks what it is given whether the run is stopped. Told
+        True, it gives one that is made now, since what waited has died.
 
         done: called when all is over, with those of SLOW_MODULES that the
         program has imported.
@@ -140,15 +143,17 @@ class Run:
 
     def _events(self) -> Iterator[Event]:
         # What waited may have died just now. As long as nothing has begun, another may serve.
-        try:
-            yield from self._try(is_last=False)
-        except NeverBegan:
-            yield from self._try(is_last=True)
+        for attempt in range(TRIES):
+            try:
+                yield from self._try(is_first=attempt == 0, is_last=attempt == TRIES - 1)
+                return
+            except NeverBegan:
+                continue
 
-    def _try(self, *, is_last: bool) -> Iterator[Event]:
+    def _try(self, *, is_first: bool, is_last: bool) -> Iterator[Event]:
         spare: Spare | None = None
         try:
-            for item in self._take(self._stop_asked.is_set):
+            for item in self._take(self._stop_asked.is_set, not is_first):
                 if isinstance(item, Spare):
                     spare = item
                 else:

@@ -130,7 +130,7 @@ class Runner:
 
     def start(self, job: Job) -> Run:
         """A run of this job; nothing happens until it is iterated over."""
-        return Run(job, lambda stopped: self._take(job, stopped), self._one_done)
+        return Run(job, lambda stopped, anew: self._take(job, stopped, anew), self._one_done)
 
     def attend(self) -> None:
         """Have somebody ready to answer questions, in the background, once PyTorch is there."""
@@ -303,10 +303,12 @@ class Runner:
         assert zygote.ready is not None
         return choose(job.device, devices_of(zygote.ready.devices)).name
 
-    def _take(self, job: Job, stopped: Callable[[], bool]) -> Iterator[Notice | Spare]:
-        with self._lock:
-            self._running += 1
-            self._cancel_idle()
+    def _take(self, job: Job, stopped: Callable[[], bool], anew: bool) -> Iterator[Notice | Spare]:
+        """anew: this run had one already, which died before the program began."""
+        if not anew:
+            with self._lock:
+                self._running += 1
+                self._cancel_idle()
         for attempt in (1, 2):
             if silence := self._give_up_silent():
                 yield Notice(f"{silence} It is asked for anew.")
@@ -314,7 +316,7 @@ class Runner:
                 yield from self._load(stopped)
             zygote = self._serving(stopped)
             try:
-                yield zygote.take(self._device_for(job, zygote))
+                yield zygote.take(self._device_for(job, zygote), anew=anew)
                 if job.judge is not None:
                     # Who checks is likely to check again.
                     zygote.foresee(Foresee(job.judge.filename, job.judge.source))

@@ -153,8 +153,16 @@ class Zygote:
         except OSError:
             self._fail("PyTorch's process went away.")
 
-    def take(self, device: str) -> Spare:
-        """A waiting process, forked now if there is none. Raises RunnerError."""
+    def take(self, device: str, *, anew: bool = False) -> Spare:
+        """A waiting process, forked now if there is none. Raises RunnerError.
+
+        anew: let go of those that wait. With one that has died they may all be about to.
+        """
+        if anew:
+            with self._changed:
+                waiting, self._spares = self._spares, []
+            for one in waiting:
+                one.close()
         self.ask(1, device)
         with self._changed:
             self._changed.wait_for(

@@ -342,11 +342,9 @@ def test_secrets_of_the_environment_stay_outside(monkeypatch):
 def test_a_killed_zygote_comes_back(runner_on_cpu):
     runner = runner_on_cpu  # it serves the tests after this one as well
     runner.prepare()
-    zygote = runner._zygote
-    os.killpg(zygote._process.pid, signal.SIGKILL)
-    # What waits in the sandbox dies a moment after bubblewrap: a run begun then dies with it.
-    with zygote._changed:
-        assert zygote._changed.wait_for(lambda: zygote.failure, 60)
+    # What waits in the sandbox dies a moment after bubblewrap: the next run may begin in it.
+    os.killpg(runner._zygote._process.pid, signal.SIGKILL)
+    runner._zygote._process.wait()
     for _ in range(2):
         events = list(runner.start(Job("print('again')")))
         assert [e.text for e in events if isinstance(e, Output)] == ["again\n"]
