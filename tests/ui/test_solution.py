@@ -82,9 +82,13 @@ async def test_what_is_typed_counts_and_equal_code_is_said_to_be_equal(setting, 
         assert "< " not in text(page).partition("\n")[2]
 
 
-def test_a_line_too_long_goes_on_behind_the_same_mark():
+def test_a_line_too_long_goes_on_behind_the_same_mark_and_is_seen_to_be_broken():
     from tensortutor.learner.solution_diff import beside
 
     comparison = Comparison(beside("x" * 30 + "\n", STARTER[:0]))
     lines = str(comparison._below(12)).split("\n")
-    assert lines[2:] == ["< " + "x" * 10] * 3
+    assert lines[2:] == ["< " + "x" * 10, "< ↪ " + "x" * 8, "< ↪ " + "x" * 8, "< ↪ " + "x" * 4]
+    assert str(Comparison(beside("one two three\n", ""))._below(12)).split("\n")[2:] == [
+        "< one two ",
+        "< ↪ three",
+    ]

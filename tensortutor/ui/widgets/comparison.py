@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from textual.app import RenderResult
 from textual.content import Content
 from textual.geometry import Size
@@ -11,6 +11,7 @@ from textual.widget import Widget
 from tensortutor.learner.solution_diff import MINE, SAME, THEIRS, Pair, unified
 from tensortutor.plaintext import visible
 from tensortutor.ui.terminal import symbols
+from tensortutor.ui.widgets.wrapping import margin, pieces
 
 LOOKS = {SAME: "$foreground 70%", MINE: "$text-primary", THEIRS: "$text-accent"}
 """Neither red nor green: both programs are right."""
@@ -71,9 +72,9 @@ class Comparison(Widget):
             Content(),
         ]
         for mark, line in unified(self._pairs):
-            # What is too long goes on below, behind the same mark.
-            parts = chop_cells(line, max(1, width - MARK)) or [""]
-            lines += [_marked(mark, part, 0) for part in parts]
+            # What is too long goes on below, behind the same mark and that of a broken line.
+            first, *rest = pieces(line, max(1, width - MARK))
+            lines += [_marked(mark, part, 0) for part in (first, *(margin() + p for p in rest))]
         return Content("\n").join(lines)
 
     def _bar(self) -> str:
