@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tensortutor.course.material import CudaOutput, Look, Pane, Prose, Step, Try
+from tensortutor.protocol.events import Output
 from tensortutor.ui.widgets.lens import GraphPane
 from tensortutor.ui.widgets.markdown import Text
 from tensortutor.ui.widgets.output import OutputPane
 from tensortutor.ui.widgets.pointers import Pointer
 from tensortutor.ui.widgets.tensors import TensorsPane
 from tests.ui.courses import WALK
-from tests.ui.fakes import says
 from tests.ui.test_lens import GRAPH, TENSORS, TRACE, run
 from tests.ui.test_lesson import RUN, arrive, told
 
@@ -63,13 +63,41 @@ async def test_a_look_opens_the_tab_at_its_row(setting, until, size):
 async def test_a_look_at_printed_text_and_at_the_notes(setting, until):
     lesson = with_blocks(setting, look("output", "2 tensor"), look("notes", "w = torch"))
     async with setting.app(lesson, RUN).run_test(size=(160, 50)) as pilot:
-        setting.runner.script = says("0 tensor(2.)\n1 tensor(4.)\n2 tensor(6.)\n")
-        screen = await run(pilot, until, setting, TRACE)
+        printed = Output("stdout", "0 tensor(2.)\n1 tensor(4.)\n2 tensor(6.)\n")
+        screen = await run(pilot, until, setting, printed, TRACE)
         await pilot.press("escape", "t")
         assert isinstance(screen.results.front, OutputPane)
         await pilot.press("t")
         assert pilot.app.focused is screen.editor
         assert screen.editor.cursor_location == (2, 0)
+
+
+async def test_a_look_that_found_nothing_comes_again_once(setting, until):
+    lesson = with_blocks(setting, look("tensors", "loss"), CLEAR)
+    async with setting.app(lesson, RUN).run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        before = screen.editor.text
+        await pilot.press("t")  # nothing has run
+        assert told(pilot.app)[-1].startswith("loss is not there.")
+        screen = await run(pilot, until, setting, TENSORS)
+        await pilot.press("escape", "t")
+        grid = screen.query_one(TensorsPane).grid
+        await until(pilot, lambda: pilot.app.focused is grid)
+        assert str(grid.get_row_at(grid.cursor_row)[0]) == "loss"
+        assert screen.editor.text == before
+        await pilot.press("t")
+        assert screen.editor.text == CLEARED
+
+
+async def test_a_look_that_finds_nothing_twice_does_not_keep_the_others_waiting(setting, until):
+    lesson = with_blocks(setting, look("tensors", "gone"), CLEAR)
+    async with setting.app(lesson, RUN).run_test(size=(160, 50)) as pilot:
+        screen = await arrive(pilot, until)
+        before = screen.editor.text
+        await pilot.press("t", "t")
+        assert screen.editor.text == before
+        await pilot.press("t")
+        assert screen.editor.text == CLEARED
 
 
 async def test_before_a_run_a_look_says_what_to_do(setting, until):

@@ -39,31 +39,38 @@ class Pointing:
         self._tell = tell
         self._key_for = key_for
 
-    def choose(self, pointer: Pointer) -> None:
-        """Carry a look out; make a try's edit, or take it back if it is made."""
+    def choose(self, pointer: Pointer) -> bool:
+        """Carry a look out; make a try's edit, or take it back if it is made.
+
+        Returns False where a look finds nothing to point at.
+        """
         block = pointer.block
         if isinstance(block, Look):
-            self._look(block)
-        elif pointer.made is not None:
+            return self._look(block)
+        if pointer.made is not None:
             self._take_back(pointer, pointer.made)
         else:
             self._try(pointer, block)
+        return True
 
-    def _look(self, look: Look) -> None:
+    def _look(self, look: Look) -> bool:
         if look.tab == "notes":
             found = self._at_line(look.row)
             self._turn_to("editor")
             if found is not None:
                 self._editor.move_cursor(found)
-            if found is None or not self._editor.note_of(found[0]):
+            is_there = found is not None and bool(self._editor.note_of(found[0]))
+            if not is_there:
                 self._run_first(look)
-            return
+            return is_there
         kind = PANES[look.tab]
         self._results.show(kind)
         self._turn_to("results")
         pane = self._results.query_one(kind)
-        if not point_at(pane, look):
+        is_there = point_at(pane, look)
+        if not is_there:
             self._run_first(look)
+        return is_there
 
     def _run_first(self, look: Look) -> None:
         """The row is not there: most often nothing has run yet."""

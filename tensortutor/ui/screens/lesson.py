@@ -369,8 +369,8 @@ class LessonScreen(TutorScreen):
         pointer = self.reader.next_pointer()
         if pointer is None:
             self.tutor.tell("Nothing in this step is to be looked at or tried.")
-        else:
-            self.pointing.choose(pointer)
+        elif not self.pointing.choose(pointer):
+            self.reader.pointer_missed(pointer)
 
     @on(Pointer.Chosen)
     def _pointer_chosen(self, event: Pointer.Chosen) -> None:

@@ -67,6 +67,7 @@ class Pointers:
     def __init__(self, pointers: list[Pointer]) -> None:
         self._pointers = pointers
         self._last = -1
+        self._missed: Pointer | None = None
 
     def next(self, focused: object = None) -> Pointer | None:
         """The one that the key means now; None in a step without any.
@@ -82,3 +83,14 @@ class Pointers:
             chosen = self._pointers[(self._last + 1) % len(self._pointers)]
         self._last = self._pointers.index(chosen)
         return chosen
+
+    def missed(self, pointer: Pointer) -> None:
+        """This one found nothing to point at: its turn comes again, once.
+
+        Most often the program has not run yet. A second miss in a row lets the others have theirs.
+        """
+        if pointer is self._missed:
+            self._missed = None
+        else:
+            self._missed = pointer
+            self._last = self._pointers.index(pointer) - 1

@@ -69,6 +69,10 @@ class Reader(VerticalScroll, can_focus=True):
             pointer.scroll_visible(animate=False)
         return pointer
 
+    def pointer_missed(self, pointer: Pointer) -> None:
+        """This look found nothing: the key means it again."""
+        self._pointers.missed(pointer)
+
     async def add_hint(self, number: int, total: int, text: str) -> None:
         """Show one more hint, and scroll to it."""
         hint = Hint(number, total, text)
