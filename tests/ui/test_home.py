@@ -10,8 +10,14 @@ from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.lesson import LessonScreen
 from tensortutor.ui.screens.review import ReviewScreen
 from tensortutor.ui.screens.skip import SkipScreen
+from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.questions import Question
 from tests.ui.fakes import judges
+
+
+def footer(screen):
+    """The ids of the keys that the footer shows."""
+    return [binding.id for binding in screen.query_one(KeyBar).shown()]
 
 
 def titles(screen: HomeScreen) -> list[str]:
@@ -170,6 +176,9 @@ async def test_a_locked_lesson_opens_by_a_question_of_each_that_is_skipped(setti
         end = screen.query("#review Static").first
         await until(pilot, lambda: "2.2 Hooks is open." in str(end().content))
         assert "1 lesson does not count" in str(end().content)
+        assert not screen.query_one("#review").border_title, "that of the last question"
+        await until(pilot, lambda: "skip.open" in footer(screen))
+        assert "skip.next" not in footer(screen), "nothing comes next"
         assert setting.progress.history().answered == {"autograd/accumulation"}
         await pilot.press("o")
         await until(pilot, lambda: isinstance(app.screen, LessonScreen))
@@ -184,6 +193,25 @@ async def test_a_locked_lesson_opens_by_a_question_of_each_that_is_skipped(setti
         assert home.courses.row.lesson.id == "autograd/accumulation"
         assert home.courses.row.state == "known"
         assert "◐ known: you skipped it and answered a question of it" in about(home)
+
+
+async def test_without_a_right_answer_the_end_of_skipping_offers_the_way_back_alone(setting, until):
+    app = setting.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("end", "right", "end", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Locked))
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, SkipScreen))
+        screen = app.screen
+        for number in (1, 2):
+            await until(pilot, lambda n=number: screen.top.place[-1].startswith(f"{n} of 2"))
+            await until(pilot, lambda: screen.query(Question))
+            await pilot.press("f8")
+        end = screen.query("#review Static").first
+        await until(pilot, lambda: "2.2 Hooks stays locked." in str(end().content))
+        await until(pilot, lambda: footer(screen)[:1] == ["skip.back"])
+        assert not {"skip.next", "skip.open"} & {*footer(screen)}
 
 
 async def test_chapters_fold(setting):

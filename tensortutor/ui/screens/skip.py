@@ -70,8 +70,12 @@ class SkipScreen(TutorScreen):
         self._question = None
         if self._index >= len(self._lessons):
             self.top.place = ("Skip ahead",)
+            page.border_title = ""  # the last question's
             await page.mount(Static(self._end(), markup=False))
             page.focus()
+            locked = bool(tutor.opens(self._lesson))
+            # Nothing comes next, and a locked lesson does not open.
+            self.query_one(KeyBar).names = {"skip.next": ""} | ({"skip.open": ""} if locked else {})
             return
         lesson = self._lessons[self._index]
         name = describe.short_name(tutor.course, lesson)
