@@ -74,6 +74,11 @@ def natural_height(grid: CellGrid, width: int, look: Look) -> int:
     return len(block_rows(grid, layout, width, look)) + words
 
 
+def fits(grid: CellGrid, width: int, look: Look) -> bool:
+    """Whether so many cells show every column."""
+    return not hidden_words(grid, layout_of(grid, width, 10_000, look))
+
+
 def mark_rows(grid: CellGrid, width: int, look: Look) -> list[Row]:
     """What the brackets mean."""
     rows: list[Row] = []

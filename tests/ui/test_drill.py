@@ -4,10 +4,11 @@ import pytest
 
 from tensortutor.course.catalog import open_course
 from tensortutor.learner import progress as progress_module
+from tensortutor.protocol.drawings import Block, CellGrid
 from tensortutor.ui.screens.home import HomeScreen
 from tensortutor.ui.screens.review import ReviewScreen
 from tensortutor.ui.widgets.drawings import DrawingView
-from tensortutor.ui.widgets.drill import DrillView
+from tensortutor.ui.widgets.drill import GUTTER, DrillView, Grids
 from tests.course.test_drills import DRILLS, FILE
 from tests.course.tiny import copy_of_tiny
 from tests.ui.fakes import waits
@@ -63,6 +64,31 @@ async def test_a_due_drill_is_drawn_and_a_line_is_judged(drilled, until, runner_
         assert row[0] == "drill:basics/last_columns"
         await pilot.press("f8")
         await until(pilot, lambda: screen.card is None)
+
+
+def one_row(title, *numbers):
+    """A grid of a vector."""
+    texts = tuple(f"{number:.2f}" for number in numbers)
+    block = Block("", (0,), tuple(range(len(numbers))), texts, numbers)
+    about = f"float32 [{len(numbers)}]"
+    return CellGrid(title, (block,), 1, min(numbers), max(numbers), about=about)
+
+
+async def test_grids_stand_apart_and_below_each_other_where_columns_would_be_left_out(
+    drilled, until
+):
+    long = one_row("x", -9.44, 3.96, -2.57, 7.38, 1.25, -2.62)
+    async with drilled.app().run_test(size=(80, 24)) as pilot:
+        screen = await open_review(pilot, until)
+        grids = screen.query_one(Grids)
+        grids.show([long, one_row("wanted", 1.0, 2.0)])
+        above, below = screen.query(DrawingView)
+        await until(pilot, lambda: below.region.y >= above.region.bottom > 0)
+        await grids.remove_children()
+        grids.show([one_row("x", 1.0, 2.0), one_row("wanted", 3.0, 4.0)])
+        left, right = screen.query(DrawingView)
+        await until(pilot, lambda: left.region.y == right.region.y > 0)
+        assert right.region.x - left.region.right == GUTTER
 
 
 async def test_what_is_no_line_runs_nothing_and_is_not_kept(drilled, until):

@@ -12,8 +12,10 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from tensortutor.course.drills import Drill, answer_job, not_a_line, picture_job
+from tensortutor.drawing import cell_grid
+from tensortutor.drawing.spans import Look
 from tensortutor.drawing.text import natural_height
-from tensortutor.protocol.drawings import CellGrid
+from tensortutor.protocol.drawings import CellGrid, Drawing
 from tensortutor.protocol.events import Event, Finished, Judged, Output, Verdict
 from tensortutor.protocol.jobs import Job
 from tensortutor.ui.outside import OutsideText
@@ -25,6 +27,8 @@ from tensortutor.ui.widgets.markdown import Text
 
 NARROWEST = 30
 """Columns of a grid beside others."""
+GUTTER = 2
+"""Columns between two grids; lesson.tcss has it, too."""
 PROMPT = "one line of PyTorch, then Enter"
 PARTS = ("input", "got", "expected", "where", "cause", "hint")
 
@@ -46,14 +50,23 @@ class Grids(Container):
         views = list(self.query(DrawingView))
         if not views:
             return
-        width = max(self.size.width, NARROWEST)
-        across = min(len(views), width // NARROWEST)
-        look = look_of(self.app)
-        needs = [natural_height(view.drawing, width // across, look) + 1 for view in views]
+        room, look = max(self.size.width, NARROWEST), look_of(self.app)
+        most = min(len(views), (room + GUTTER) // (NARROWEST + GUTTER))
+        # Columns that are left out are worse than a grid below another.
+        widths = {across: (room + GUTTER) // across - GUTTER for across in range(most, 0, -1)}
+        across = next(
+            (n for n, each in widths.items() if all(_fits(v.drawing, each, look) for v in views)),
+            1,
+        )
+        needs = [natural_height(view.drawing, widths[across], look) + 1 for view in views]
         rows = [max(needs[n : n + across]) for n in range(0, len(needs), across)]
         self.styles.grid_size_columns = across
         self.styles.grid_rows = " ".join(map(str, rows))
         self.styles.height = sum(rows)
+
+
+def _fits(drawing: Drawing, width: int, look: Look) -> bool:
+    return not isinstance(drawing, CellGrid) or cell_grid.fits(drawing, width, look)
 
 
 class DrillView(Vertical):
