@@ -121,6 +121,8 @@ EDITOR = [
     _key("editor.find", "ctrl+f", "find", "Find", show=True),
     _key("editor.first", "ctrl+home", "edge(-1)", "To the first line"),
     _key("editor.last", "ctrl+end", "edge(1)", "To the last line"),
+    _key("editor.select_first", "ctrl+shift+home", "edge(-1, True)", "Select to the first line"),
+    _key("editor.select_last", "ctrl+shift+end", "edge(1, True)", "Select to the last line"),
     _key("editor.own_editor", "f6", "screen.own_editor", "Your own editor"),
     _key("editor.previous", "f7", "screen.previous", "Back, as elsewhere"),
     _key("editor.leave", "escape", "leave", "Leave the editor", show=True, first=True),

@@ -224,3 +224,12 @@ async def test_ctrl_home_and_ctrl_end_lead_to_the_ends():
     assert editor.cursor_location == (2, 5)
     editor = await edited("one\ntwo\nthree", (1, 1), "ctrl+home")
     assert editor.cursor_location == (0, 0)
+
+
+async def test_with_shift_too_they_select_what_lies_between():
+    editor = await edited("one\ntwo\nthree", (1, 1), "ctrl+shift+end")
+    assert editor.selected_text == "wo\nthree"
+    editor = await edited("one\ntwo\nthree", (1, 1), "ctrl+shift+home")
+    assert editor.selected_text == "one\nt"
+    editor = await edited("one\ntwo\nthree", (1, 1), "ctrl+home", "ctrl+shift+end", "x")
+    assert editor.text == "x"

@@ -228,9 +228,9 @@ class Editor(CheckedCode):
         start = (row, column - indentation.to_previous_stop(column))
         self.delete(start, (row, column), maintain_selection_offset=False)
 
-    def action_edge(self, side: int) -> None:
-        """To the first line (-1) or the end of the last (1)."""
-        self.move_cursor((0, 0) if side < 0 else self.document.end)
+    def action_edge(self, side: int, select: bool = False) -> None:
+        """To the first line (-1) or the end of the last (1). select: what lies between, too."""
+        self.move_cursor((0, 0) if side < 0 else self.document.end, select=select)
 
     async def action_find(self) -> None:
         """Ask for a text to look for, in a line below."""
