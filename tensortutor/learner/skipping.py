@@ -6,6 +6,7 @@ that it requires. A wrong one is explained, and leaves everything as it was. No 
 twice: a lesson whose questions have all been asked has to be done.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,13 @@ def question_of(lesson: Lesson, progress: Progress) -> SkipQuestion | None:
         return (one.step, one.number) in given, not predicts, one.quiz.kind == "truth"
 
     return min(found, key=rank, default=None)
+
+
+def asked_out(lessons: Iterable[Lesson], progress: Progress) -> tuple[Lesson, ...]:
+    """Those of which no question is left. Raises StorageError, and CourseError as `question_of`."""
+    return tuple(
+        one for one in lessons if progress.asked(one.id) and question_of(one, progress) is None
+    )
 
 
 def answer(question: SkipQuestion, value: Any, progress: Progress) -> bool:

@@ -275,22 +275,30 @@ class TutorApp(SearchApp):
         if not opens or self._is_begun(lesson) or self._is_read(lesson):
             self._show_lesson(lesson, step)
             return
-        from tensortutor.learner.skipping import skipped
+        from tensortutor.course.problems import CourseError
+        from tensortutor.learner.skipping import asked_out, skipped
         from tensortutor.ui.screens.dialogs import Locked
-        from tensortutor.ui.screens.skip import SkipScreen
+        from tensortutor.ui.screens.skip import SkipScreen, names_of
 
         try:
-            count = len(skipped(self.course, lesson, self.progress))
-        except StorageError as error:
+            below = skipped(self.course, lesson, self.progress)
+            to_be_passed = asked_out(below, self.progress)
+        except (CourseError, StorageError) as error:
             self.tell(str(error))
             return
+        count, questions = len(below), len(below) - len(to_be_passed)
+        only = ""
+        if to_be_passed:
+            one = len(to_be_passed) == 1
+            only = f" Every question of {names_of(self.course, to_be_passed)} has been asked: "
+            only += f"{'it counts' if one else 'they count'} once passed."
         question = Locked(
             describe.short_name(self.course, lesson),
             f"This lesson is locked: {opens}. You can read it, and nothing is recorded. Or skip "
             f"ahead: {describe.count(count, 'lesson')} that it builds on "
             f"{'does' if count == 1 else 'do'} not count yet, and a right answer to one question "
-            "makes a lesson count.",
-            f"Answer {describe.count(count, 'question')}",
+            f"makes a lesson count.{only}",
+            f"Answer {describe.count(questions, 'question')}" if questions else "",
         )
 
         def chosen(choice: str | None) -> None:

@@ -4,6 +4,7 @@ import pytest
 from textual.screen import Screen
 from textual.widgets import Button
 
+from tensortutor.learner.skipping import question_of
 from tensortutor.ui.course_rows import ChapterRow, ContinueRow, LessonRow, ReviewRow
 from tensortutor.ui.screens.dialogs import Confirm, Locked
 from tensortutor.ui.screens.home import HomeScreen
@@ -175,7 +176,7 @@ async def test_a_locked_lesson_opens_by_a_question_of_each_that_is_skipped(setti
         await give(False)
         end = screen.query("#review Static").first
         await until(pilot, lambda: "2.2 Hooks is open." in str(end().content))
-        assert "1 lesson does not count" in str(end().content)
+        assert "1 lesson does not count: 1.1 Shapes." in str(end().content)
         assert not screen.query_one("#review").border_title, "that of the last question"
         await until(pilot, lambda: "skip.open" in footer(screen))
         assert "skip.next" not in footer(screen), "nothing comes next"
@@ -195,6 +196,35 @@ async def test_a_locked_lesson_opens_by_a_question_of_each_that_is_skipped(setti
         assert "◐ known: you skipped it and answered a question of it" in about(home)
 
 
+async def test_lessons_without_a_question_left_are_named_and_not_counted_as_questions(
+    setting, until
+):
+    shapes, accumulation, _ = setting.course.lessons
+
+    def ask_all_of(lesson):
+        while (question := question_of(lesson, setting.progress)) is not None:
+            setting.progress.record_asked(lesson.id, question.step, question.number, False)
+
+    ask_all_of(shapes)
+    app = setting.app()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("end", "right", "end", "enter")
+        await until(pilot, lambda: isinstance(app.screen, Locked))
+        assert "Every question of 1.1 Shapes has been asked: it counts once passed." in words(
+            app.screen
+        )
+        assert "Answer 1 question " in str(app.screen.query_one("#skip", Button).label)
+        await pilot.press("escape")
+        ask_all_of(accumulation)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Locked))
+        assert not app.screen.query("#skip"), "there is nothing to be asked"
+        await pilot.press("a")
+        await pilot.pause()
+        assert isinstance(app.screen, Locked)
+
+
 async def test_without_a_right_answer_the_end_of_skipping_offers_the_way_back_alone(setting, until):
     app = setting.app()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -210,6 +240,9 @@ async def test_without_a_right_answer_the_end_of_skipping_offers_the_way_back_al
             await pilot.press("f8")
         end = screen.query("#review Static").first
         await until(pilot, lambda: "2.2 Hooks stays locked." in str(end().content))
+        assert "2 lessons do not count: 2.1 Gradients accumulate and 1.1 Shapes." in str(
+            end().content
+        )
         await until(pilot, lambda: footer(screen)[:1] == ["skip.back"])
         assert not {"skip.next", "skip.open"} & {*footer(screen)}
 

@@ -81,10 +81,12 @@ class Locked(Dialog[str]):
     AUTO_FOCUS = "#read"
 
     def __init__(self, title: str, text: str, skip: str) -> None:
+        """skip: what skipping ahead is called here, "" where there is nothing to be asked."""
         super().__init__()
         self._title = title
         self._text = text
-        self._words = {"back": "Back", "skip": skip, "read": "Read it"}
+        words = {"back": "Back", "skip": skip, "read": "Read it"}
+        self._words = {choice: label for choice, label in words.items() if label}
 
     def compose(self) -> ComposeResult:
         """Sentences and three buttons."""
@@ -98,7 +100,8 @@ class Locked(Dialog[str]):
 
     def action_answer(self, choice: str) -> None:
         """A key was pressed."""
-        self.dismiss(choice)
+        if not choice or choice in self._words:
+            self.dismiss(choice)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -10,8 +11,8 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from tensortutor.course.model import Lesson
-from tensortutor.course.problems import CourseError
+from tensortutor.course.model import Course, Lesson
+from tensortutor.course.problems import CourseError, listed
 from tensortutor.learner.errors import StorageError
 from tensortutor.learner.skipping import (
     SkipQuestion,
@@ -28,6 +29,15 @@ from tensortutor.ui.screens.question_page import show_question
 from tensortutor.ui.widgets.header import TopLine
 from tensortutor.ui.widgets.keybar import KeyBar
 from tensortutor.ui.widgets.questions import Question
+
+MOST_NAMES = 3
+
+
+def names_of(course: Course, lessons: Sequence[Lesson]) -> str:
+    """The first few lessons by name, and how many more there are."""
+    names = [describe.short_name(course, one) for one in lessons[:MOST_NAMES]]
+    more = len(lessons) - len(names)
+    return listed([*names, f"{more} more"] if more else names)
 
 
 class SkipScreen(TutorScreen):
@@ -95,15 +105,16 @@ class SkipScreen(TutorScreen):
     def _end(self) -> str:
         tutor, back = self.tutor, self.key_for("skip.back")
         try:
-            left = len(skipped(tutor.course, self._lesson, tutor.progress))
+            left = skipped(tutor.course, self._lesson, tutor.progress)
             locked = is_locked(tutor.course, self._lesson, tutor.progress)
         except StorageError as error:
             return str(error)
         name = describe.short_name(tutor.course, self._lesson)
         still = ""
         if left:
-            still = f" Of those that it builds on, {describe.count(left, 'lesson')} "
-            still += f"{'does' if left == 1 else 'do'} not count."
+            still = f" Of those that it builds on, {describe.count(len(left), 'lesson')} "
+            still += f"{'does' if len(left) == 1 else 'do'} not count: "
+            still += f"{names_of(tutor.course, left)}."
         if locked:
             return f"{name} stays locked.{still} {back} leads back."
         return f"{name} is open.{still} {self.key_for('skip.open')} opens it, {back} leads back."
