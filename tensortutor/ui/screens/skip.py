@@ -80,7 +80,7 @@ class SkipScreen(TutorScreen):
         self._question = None
         if self._index >= len(self._lessons):
             self.top.place = ("Skip ahead",)
-            page.border_title = ""  # the last question's
+            entitle(page, OutsideText(""))  # it was the last question's
             await page.mount(Static(self._end(), markup=False))
             page.focus()
             locked = bool(tutor.opens(self._lesson))
