@@ -74,7 +74,7 @@ def natural_height(grid: CellGrid, width: int, look: Look) -> int:
     return len(block_rows(grid, layout, width, look)) + words
 
 
-def fits(grid: CellGrid, width: int, look: Look) -> bool:
+def shows_all_columns(grid: CellGrid, width: int, look: Look) -> bool:
     """Whether so many cells show every column."""
     return not hidden_words(grid, layout_of(grid, width, 10_000, look))
 
@@ -130,7 +130,7 @@ def hidden_words(grid: CellGrid, layout: Layout) -> str:
 
 
 def layout_of(grid: CellGrid, width: int, height: int, look: Look) -> Layout:
-    """What fits."""
+    """What shows_all_columns."""
     if not grid.blocks:
         return Layout((), (), 1, 0, 1)
     first = grid.blocks[0]

@@ -67,7 +67,7 @@ def question_of(lesson: Lesson, progress: Progress) -> SkipQuestion | None:
     return min(found, key=rank, default=None)
 
 
-def asked_out(lessons: Iterable[Lesson], progress: Progress) -> tuple[Lesson, ...]:
+def without_questions_left(lessons: Iterable[Lesson], progress: Progress) -> tuple[Lesson, ...]:
     """Those of which no question is left. Raises StorageError, and CourseError as `question_of`."""
     return tuple(
         one for one in lessons if progress.asked(one.id) and question_of(one, progress) is None

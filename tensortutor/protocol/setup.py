@@ -96,7 +96,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Silent:
+class NotAnswering:
     """From the near end of a transport: the place does not answer, or "" if it answers again."""
 
     sentence: str
@@ -222,7 +222,7 @@ KINDS = {
     kind.__name__.lower(): kind
     for kind in (
         Setup, Ready, Failed, SpareMade, MakeSpare, Load, Allow, Interrupt, Kill, Assignment, Ended,
-        Exited, Foresee, Assist, Waiting, Silent, Question, Completions, Documentation,
+        Exited, Foresee, Assist, Waiting, NotAnswering, Question, Completions, Documentation,
     )
 }  # fmt: skip
 

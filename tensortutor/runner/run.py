@@ -60,7 +60,7 @@ from tensortutor.runner.zygote import Spare
 PATIENCE_S = 1.0
 """Between asking a program to stop and killing it."""
 TRIES = 3
-"""Processes that may die before the program has begun: a place that is killed dies by and by."""
+"""Waiting processes to try: where a sandbox was killed, they end one after another."""
 LOOK_S = 1.0
 """Whether the place still answers is looked at so often."""
 FROM_PROGRAM = (
@@ -80,7 +80,7 @@ TOO_MUCH = "The program has printed {:g} MB, the limit of a run; the rest is cou
 FORGED = "Something other than the checks reported a result; it does not count."
 
 
-ANEW = "The next run asks for it anew."
+NEXT_RUN = "The next run asks for it again."
 VANISHED = "The program's process was ended from outside."
 
 
@@ -98,7 +98,7 @@ class Run:
         done: Callable[[tuple[str, ...]], None],
     ) -> None:
         """take: gives a waiting process; asks what it is given whether the run is stopped. Told
-        True, it gives one that is made now, since what waited has died.
+        True, it forks one now: what waited has died.
 
         done: called when all is over, with those of SLOW_MODULES that the
         program has imported.
@@ -243,7 +243,7 @@ class Run:
             return Finished("stopped", 137, "Stopped: it did not react, so it was killed.", 0.0)
         if now >= self._begun + self._job.limits.wall_s:
             if self._silence:
-                return Finished("lost", 70, f"{self._silence} {ANEW}", 0.0)
+                return Finished("lost", 70, f"{self._silence} {NEXT_RUN}", 0.0)
             return after_time(self._job.limits, self._ms())
         return None
 

@@ -130,7 +130,9 @@ class Runner:
 
     def start(self, job: Job) -> Run:
         """A run of this job; nothing happens until it is iterated over."""
-        return Run(job, lambda stopped, anew: self._take(job, stopped, anew), self._one_done)
+        return Run(
+            job, lambda stopped, fork_new: self._take(job, stopped, fork_new), self._one_done
+        )
 
     def attend(self) -> None:
         """Have somebody ready to answer questions, in the background, once PyTorch is there."""
@@ -303,20 +305,22 @@ class Runner:
         assert zygote.ready is not None
         return choose(job.device, devices_of(zygote.ready.devices)).name
 
-    def _take(self, job: Job, stopped: Callable[[], bool], anew: bool) -> Iterator[Notice | Spare]:
-        """anew: this run had one already, which died before the program began."""
-        if not anew:
+    def _take(
+        self, job: Job, stopped: Callable[[], bool], fork_new: bool
+    ) -> Iterator[Notice | Spare]:
+        """fork_new: this run had one already, which died before the program began."""
+        if not fork_new:
             with self._lock:
                 self._running += 1
                 self._cancel_idle()
         for attempt in (1, 2):
             if silence := self._give_up_silent():
-                yield Notice(f"{silence} It is asked for anew.")
+                yield Notice(f"{silence} It is asked for again.")
             if self.status.state != "ready":
                 yield from self._load(stopped)
             zygote = self._serving(stopped)
             try:
-                yield zygote.take(self._device_for(job, zygote), anew=anew)
+                yield zygote.take(self._device_for(job, zygote), fork_new=fork_new)
                 if job.judge is not None:
                     # Who checks is likely to check again.
                     zygote.foresee(Foresee(job.judge.filename, job.judge.source))

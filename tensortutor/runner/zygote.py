@@ -19,9 +19,9 @@ from tensortutor.protocol.setup import (
     Foresee,
     Load,
     MakeSpare,
+    NotAnswering,
     Ready,
     Setup,
-    Silent,
     SpareMade,
     Waiting,
     message_from_json,
@@ -153,12 +153,12 @@ class Zygote:
         except OSError:
             self._fail("PyTorch's process went away.")
 
-    def take(self, device: str, *, anew: bool = False) -> Spare:
+    def take(self, device: str, *, fork_new: bool = False) -> Spare:
         """A waiting process, forked now if there is none. Raises RunnerError.
 
-        anew: let go of those that wait. With one that has died they may all be about to.
+        fork_new: let go of those that wait: where one has died, the others may be dying too.
         """
-        if anew:
+        if fork_new:
             with self._changed:
                 waiting, self._spares = self._spares, []
             for one in waiting:
@@ -267,7 +267,7 @@ class Zygote:
                 self._ready = message
             elif isinstance(message, Waiting):
                 self._waiting_for = message.reason
-            elif isinstance(message, Silent):
+            elif isinstance(message, NotAnswering):
                 self._silence = message.sentence
             elif isinstance(message, Failed):
                 self._failure = self._failure or message.sentence

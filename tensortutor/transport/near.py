@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 from tensortutor.options import Place
 from tensortutor.protocol.framing import encode
-from tensortutor.protocol.setup import Exited, Failed, Silent, Waiting, message_to_json
+from tensortutor.protocol.setup import Exited, Failed, NotAnswering, Waiting, message_to_json
 from tensortutor.transport.bootstrap import MAGIC, pack, script
 from tensortutor.transport.dial_back import STDIO, Listener
 from tensortutor.transport.mux import CHUNK, MESSAGE, PING_S, Line, Mux
 from tensortutor.transport.slurm import (
-    give_back,
-    give_back_left_behind,
+    cancel_abandoned_jobs,
+    cancel_jobs,
     job_name,
     why_ended,
     why_queued,
@@ -124,8 +124,8 @@ class Near:
                     f"{self._place.launch[0]} cannot be started: {error.strerror or error}."
                 ) from None
             errors = Errors(process)
-            if has_job := asks_for_job(self._place.launch):
-                threading.Thread(target=give_back_left_behind, daemon=True).start()
+            if has_job := requests_slurm_job(self._place.launch):
+                threading.Thread(target=cancel_abandoned_jobs, daemon=True).start()
             patience_s = 0.0  # nothing of ours runs there yet that would have to clean up
             try:
                 stream = self._shake_hands(process, errors)
@@ -144,7 +144,7 @@ class Near:
                         self._connection.shutdown(socket.SHUT_RDWR)
                 end(process, patience_s)
                 if has_job and process.returncode != 0:
-                    give_back(job_name())
+                    cancel_jobs(job_name())
         except Lost as error:
             tell(self._control, Failed(str(error)))
         except (Gone, BrokenPipeError):
@@ -296,7 +296,7 @@ class Carrier:
         if self.is_silent != (self._mux.silent_s > QUIET_S):
             self.is_silent = not self.is_silent
             said = f"{self._name} does not answer: nothing came from there for {QUIET_S:g} s."
-            tell(self._control, Silent(said if self.is_silent else ""))
+            tell(self._control, NotAnswering(said if self.is_silent else ""))
 
     def report_lost(self, sentence: str) -> None:
         """Pass on what had come, and tell the host and each run that the rest is not known."""
@@ -353,7 +353,7 @@ def launch_command(words: Sequence[str]) -> list[str]:
     extra: list[str] = []
     if name == "srun":
         extra = ["-u", "-n1"]  # without -u its output waits for a newline
-        if asks_for_job(words):
+        if requests_slurm_job(words):
             extra.append(f"--job-name={job_name()}")
         else:
             extra.append("--overlap")  # without it, it would wait for the end of other steps
@@ -362,7 +362,7 @@ def launch_command(words: Sequence[str]) -> list[str]:
     return [first, *extra, *rest, "sh"]
 
 
-def asks_for_job(words: Sequence[str]) -> bool:
+def requests_slurm_job(words: Sequence[str]) -> bool:
     """This command gets a job from Slurm; inside a job it is only a step of that one."""
     return program_of(words) == "srun" and "SLURM_JOB_ID" not in os.environ
 

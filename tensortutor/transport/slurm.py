@@ -30,18 +30,18 @@ def job_name() -> str:
     return f"{_here()}{os.getpid()}"
 
 
-def give_back(name: str) -> None:
+def cancel_jobs(name: str) -> None:
     """End the jobs of this name, whether they wait or run."""
     _answer("scancel", "--name", name)
 
 
-def give_back_left_behind() -> None:
+def cancel_abandoned_jobs() -> None:
     """End what processes on this machine have asked for that were killed before they could."""
     begin = _here()
     for name in set(_answer("squeue", "-h", "-u", str(os.getuid()), "-o", "%j").split()):
         pid = name.removeprefix(begin)
         if name.startswith(begin) and pid.isdigit() and not _is_alive(int(pid)):
-            give_back(name)
+            cancel_jobs(name)
 
 
 def _here() -> str:

@@ -276,13 +276,13 @@ class TutorApp(SearchApp):
             self._show_lesson(lesson, step)
             return
         from tensortutor.course.problems import CourseError
-        from tensortutor.learner.skipping import asked_out, skipped
+        from tensortutor.learner.skipping import skipped, without_questions_left
         from tensortutor.ui.screens.dialogs import Locked
-        from tensortutor.ui.screens.skip import SkipScreen, names_of
+        from tensortutor.ui.screens.skip import SkipScreen, lesson_names
 
         try:
             below = skipped(self.course, lesson, self.progress)
-            to_be_passed = asked_out(below, self.progress)
+            to_be_passed = without_questions_left(below, self.progress)
         except (CourseError, StorageError) as error:
             self.tell(str(error))
             return
@@ -290,7 +290,7 @@ class TutorApp(SearchApp):
         only = ""
         if to_be_passed:
             one = len(to_be_passed) == 1
-            only = f" Every question of {names_of(self.course, to_be_passed)} has been asked: "
+            only = f" Every question of {lesson_names(self.course, to_be_passed)} has been asked: "
             only += f"{'it counts' if one else 'they count'} once passed."
         question = Locked(
             describe.short_name(self.course, lesson),

@@ -99,9 +99,9 @@ def aligned(length: int) -> int:
 
 def inet_sockets() -> Iterator[tuple[int, int]]:
     """The number of each TCP and UDP socket of this network namespace, and its waiting bytes."""
-    unused = unused_tables()
+    empty = empty_tables()
     for table in TABLES:
-        if table in unused:
+        if table in empty:
             continue
         with contextlib.suppress(OSError), open(f"/proc/self/net/{table}") as file:
             for line in list(file)[1:]:
@@ -110,7 +110,7 @@ def inet_sockets() -> Iterator[tuple[int, int]]:
                 yield int(words[9]), int(sent, 16) + int(received, 16)
 
 
-def unused_tables() -> set[str]:
+def empty_tables() -> set[str]:
     """Those of TABLES that have no line now.
 
     To read a table, the kernel walks through room for hundreds of thousands of connections, which

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import sys
+import threading
 import traceback
 from types import TracebackType
 
@@ -92,6 +93,8 @@ def suggestion(error: BaseException) -> str:
 
 
 def _written_by_python(error: NameError | AttributeError | ImportError) -> str:
+    if threading.active_count() > 1:
+        return ""  # what another thread writes to stderr meanwhile would be lost
     alone: BaseException
     if isinstance(error, AttributeError):
         alone = AttributeError(text_of(error), name=error.name, obj=error.obj)

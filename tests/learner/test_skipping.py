@@ -5,7 +5,13 @@ import pytest
 from tensortutor.learner.lesson_session import LessonSession
 from tensortutor.learner.paths import Paths
 from tensortutor.learner.progress import Progress
-from tensortutor.learner.skipping import answer, asked_out, is_locked, question_of, skipped
+from tensortutor.learner.skipping import (
+    answer,
+    is_locked,
+    question_of,
+    skipped,
+    without_questions_left,
+)
 from tensortutor.learner.workspace import Workspace
 from tensortutor.protocol.events import Judged
 from tests.ui.courses import course
@@ -44,7 +50,7 @@ def test_a_wrong_answer_changes_nothing_and_the_question_is_not_asked_again(prog
         assert not answer(question, WRONG[question.quiz.kind], progress)
     assert len(set(questions)) == count
     assert question_of(SHAPES, progress) is None
-    assert asked_out((ACCUMULATION, SHAPES), progress) == (SHAPES,)
+    assert without_questions_left((ACCUMULATION, SHAPES), progress) == (SHAPES,)
     assert SHAPES in skipped(COURSE, HOOKS, progress)
     assert not progress.is_begun(SHAPES.id)
     assert progress.answers(SHAPES.id) == {}, "what the lesson itself asks has no answer yet"

@@ -411,10 +411,10 @@ def test_a_place_that_does_not_answer_is_told_and_the_next_run_asks_for_it_anew(
                 os.kill(int(far), signal.SIGSTOP)
         assert events[-2] == Notice(said)
         assert (events[-1].outcome, events[-1].sentence) == (
-            "lost", f"{said} The next run asks for it anew.",
+            "lost", f"{said} The next run asks for it again.",
         )  # fmt: skip
         again = [*runner.start(Job("print('again')"))]
-        assert again[0] == Notice(f"{said} It is asked for anew.")
+        assert again[0] == Notice(f"{said} It is asked for again.")
         assert [event.text for event in again if isinstance(event, Output)] == ["again\n"]
     with os.fdopen(stopped):
         assert select.select([stopped], [], [], 60.0)[0], "what is stopped was left behind"

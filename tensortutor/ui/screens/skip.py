@@ -33,7 +33,7 @@ from tensortutor.ui.widgets.questions import Question
 MOST_NAMES = 3
 
 
-def names_of(course: Course, lessons: Sequence[Lesson]) -> str:
+def lesson_names(course: Course, lessons: Sequence[Lesson]) -> str:
     """The first few lessons by name, and how many more there are."""
     names = [describe.short_name(course, one) for one in lessons[:MOST_NAMES]]
     more = len(lessons) - len(names)
@@ -114,7 +114,7 @@ class SkipScreen(TutorScreen):
         if left:
             still = f" Of those that it builds on, {describe.count(len(left), 'lesson')} "
             still += f"{'does' if len(left) == 1 else 'do'} not count: "
-            still += f"{names_of(tutor.course, left)}."
+            still += f"{lesson_names(tutor.course, left)}."
         if locked:
             return f"{name} stays locked.{still} {back} leads back."
         return f"{name} is open.{still} {self.key_for('skip.open')} opens it, {back} leads back."

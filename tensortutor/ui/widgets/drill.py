@@ -55,7 +55,11 @@ class Grids(Container):
         # Columns that are left out are worse than a grid below another.
         widths = {across: (room + GUTTER) // across - GUTTER for across in range(most, 0, -1)}
         across = next(
-            (n for n, each in widths.items() if all(_fits(v.drawing, each, look) for v in views)),
+            (
+                n
+                for n, each in widths.items()
+                if all(_shows_all(v.drawing, each, look) for v in views)
+            ),
             1,
         )
         needs = [natural_height(view.drawing, widths[across], look) + 1 for view in views]
@@ -65,8 +69,8 @@ class Grids(Container):
         self.styles.height = sum(rows)
 
 
-def _fits(drawing: Drawing, width: int, look: Look) -> bool:
-    return not isinstance(drawing, CellGrid) or cell_grid.fits(drawing, width, look)
+def _shows_all(drawing: Drawing, width: int, look: Look) -> bool:
+    return not isinstance(drawing, CellGrid) or cell_grid.shows_all_columns(drawing, width, look)
 
 
 class DrillView(Vertical):
